@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 from mini_tf.explore import small
-from mini_tf.training import presets
+from mini_tf.training.registry import PRESETS
 
 import pytest
 
@@ -13,10 +13,10 @@ import pytest
 @pytest.fixture
 def mini_tf(command, monkeypatch, tmp_path):
     """mini_tf("explore", …) → (exit code, stdout, stderr), in an empty folder, with tinier models."""
-    quick = presets.PRESETS["quick"]
+    quick = PRESETS["quick"]
     sizes = {"T": 8, "L": 1, "H": 2, "m": 4}
     tiny = replace(quick, n=8, model=quick.model | sizes, validation_words=20, sample_words=30)
-    monkeypatch.setitem(presets.PRESETS, "quick", tiny)
+    monkeypatch.setitem(PRESETS, "quick", tiny)
     monkeypatch.setattr(small, "SMALL", replace(small.SMALL, n=8, model=small.SMALL.model | sizes, steps=10, every=10))
     monkeypatch.chdir(tmp_path)
     return command

@@ -11,15 +11,15 @@ from time import perf_counter
 from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
 from mini_tf.experiment.figures import draw_ladder
-from mini_tf.files import own, sweep, write_text
+from mini_tf.files import FolderLock, sweep, write_text
 from mini_tf.metrics import perplexity, uniform_cross_entropy
 from mini_tf.models import NGramModel, TextModel
 from mini_tf.progress import progress_bar
 from mini_tf.text import Vocabulary, join, tokenize
 from mini_tf.training.batches import ConsecutiveWindows, split_words
 from mini_tf.training.figures import save_figure
-from mini_tf.training.presets import GIVEN_WORDS
-from mini_tf.training.registry import preset_named
+from mini_tf.training.language import PROMPT_WORDS
+from mini_tf.training.registry import PRESETS
 from mini_tf.training.run import Run
 from mini_tf.training.runner import about as about_run
 from mini_tf.training.runner import train
@@ -96,7 +96,7 @@ class Words:
 
     def written_by(self, model: TextModel, seed: int) -> str:
         """SAMPLE words, written by the model after the first words of the test part."""
-        prompt = self.ids[self.test_start : self.test_start + GIVEN_WORDS]
+        prompt = self.ids[self.test_start : self.test_start + PROMPT_WORDS]
         choose = partial(sample, rng=np.random.default_rng(seed))
         return join([self.vocabulary.words[i] for i in generate(model, prompt, SAMPLE, choose)])
 
@@ -121,7 +121,7 @@ def climb(
     for preset in presets.values():
         _check_text(words, preset)
     folder.mkdir(parents=True, exist_ok=True)
-    with own(folder):
+    with FolderLock(folder):
         sweep(folder)
         return _climb(text, words, folder, presets, seed, device, say, on_rung)
 
@@ -236,7 +236,7 @@ def markdown(rungs: Collection[Rung]) -> str:
 
 def _preset(name, steps):
     """The preset, with other steps if given, and never with word vectors computed from the test words."""
-    preset = preset_named(name)
+    preset = PRESETS[name]
     vectors = "training" if preset.vectors == "eigenvectors" else preset.vectors
     return replace(preset, vectors=vectors, steps=preset.steps if steps is None else steps)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mini_tf.experiment.new_words import BatchesWithNewWords, NewWords
-from mini_tf.training.presets import Language
+from mini_tf.training.language import Language
 
 if TYPE_CHECKING:
     from mini_tf.training.language import Corpus
@@ -21,23 +21,21 @@ class LanguageWithNewWords(Language):
         return BatchesWithNewWords(super().training_batches(prepared, seed), new_words, [*seed, 1])
 
 
-EXPERIMENT = {
-    "pointer": LanguageWithNewWords(
-        name="pointer",
-        description="the best of ours: a transformer that can copy words and expects new ones",
-        model_class="PointerTransformer",
-        n=192,
-        model={"T": 128, "L": 3, "H": 4, "m": 48, "f": 384, "dropout": 0.2},
-        vectors="random",
-        embedding_scale=192**-0.5,
-        batches="apart",
-        learning_rate=2e-3,
-        betas=(0.9, 0.99),
-        batch=8,
-        steps=1944,
-        every=243,
-        warm_up=97,
-        clip=1.0,
-        validation_words=20_000,
-    )
-}
+POINTER = LanguageWithNewWords(
+    name="pointer",
+    description="the best of ours: a transformer that can copy words and expects new ones",
+    model_class="PointerTransformer",
+    n=192,
+    model={"T": 128, "L": 3, "H": 4, "m": 48, "f": 384, "dropout": 0.2},
+    vectors="random",
+    embedding_scale=192**-0.5,
+    batches="apart",
+    learning_rate=2e-3,
+    betas=(0.9, 0.99),
+    batch=8,
+    steps=1944,
+    every=243,
+    warm_up=97,
+    clip=1.0,
+    validation_words=20_000,
+)

@@ -8,7 +8,7 @@ from mini_tf.models import TextModel
 from mini_tf.progress import prepare_kernels, training_progress
 from mini_tf.text import Vocabulary, read_corpus, shakespeare
 from mini_tf.training.language import prepare
-from mini_tf.training.presets import PRESETS
+from mini_tf.training.registry import PRESETS
 from mini_tf.types import Array, PathLike
 
 TEXT = "What, is Horatio there? A piece of him."

@@ -9,7 +9,7 @@ from mini_tf.parallel.buckets import GradientSums
 from mini_tf.parallel.shares import loss_of_share, predictions, rows_of, weight_of
 from mini_tf.training import not_finite
 from mini_tf.training.health import Health
-from mini_tf.training.state import Training
+from mini_tf.training.step import Training
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -23,7 +23,7 @@ PER_EXAMPLE = {"model/carried"}      # in a training's state: arrays with a row 
 class DistributedTraining(Training):
     """A Training of one of the processes of a group; each of them has such an object, with equal batches."""
 
-    sums_class, leaves_unread = GradientSums, False
+    sums_class, can_defer = GradientSums, False
 
     def __init__(self, group: "ProcessGroup", model: Layer, *args, **options):
         super().__init__(model, *args, **options)

@@ -17,7 +17,7 @@ import numpy as np
 from mpi4py import MPI
 
 if TYPE_CHECKING:
-    from mini_tf.training.state import Training
+    from mini_tf.training.step import Training
 
 LEFT = "ended, while the others went on"
 WORK = 1                             # tag of rank 0's messages to the processes that wait for its work

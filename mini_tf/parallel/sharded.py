@@ -88,8 +88,8 @@ class ShardedTraining(DistributedTraining):
         names, own = self.sums.with_gradient, super().squared_norms()
         return dict(zip(names, self.group.sum([own.get(name, 0.0) for name in names])))
 
-    def update(self, norm: float) -> None:
-        super().update(norm)
+    def update(self) -> None:
+        super().update()
         self.sums.exchange()
 
     def memory(self) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from mini_tf.metrics import LossPart, mean_of
 from mini_tf.types import Array
 
 if TYPE_CHECKING:
-    from mini_tf.training.state import Training
+    from mini_tf.training.step import Training
 
 
 class Ended(UserError):

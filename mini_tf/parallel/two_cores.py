@@ -16,7 +16,7 @@ from mini_tf.layers import Layer, Linear, TiedReadout
 from mini_tf.layers.layer import separate_gradients
 from mini_tf.ops.op import watched
 from mini_tf.parallel.shares import loss_of_share, predictions, rows_of, weight_of
-from mini_tf.training.state import Training
+from mini_tf.training.step import Training
 from mini_tf.types import Backward
 
 import numpy as np

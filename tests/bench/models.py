@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from mini_tf.layers import TiedReadout
 from mini_tf.models import TextModel
-from mini_tf.training.presets import PRESETS
+from mini_tf.training.registry import PRESETS
 
 import numpy as np
 

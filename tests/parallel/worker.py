@@ -15,7 +15,7 @@ from mini_tf.layers import Parameter
 from mini_tf.models import FixedWindowModel, LanguageTransformer, OneAttention, RecurrentModel
 from mini_tf.parallel import buckets, ending_together, join
 from mini_tf.parallel.sharded import ShardedSums
-from mini_tf.training import Adam, RandomWindows, Schedule, Training, fit, state
+from mini_tf.training import Adam, RandomWindows, Schedule, Training, fit
 from tests import tiny
 from tests.strict import strict
 
@@ -59,7 +59,7 @@ def presets(folder, options="", names=""):
         Training.__init__ = in_double_precision
     for name in names.split(",") if names else tiny.NAMES:
         if "stopped" in options:
-            state.Training.one_step = stopping(group.rank == group.size - 1)
+            Training.one_step = stopping(group.rank == group.size - 1)
         tiny.train(name, folder / name, every=1, steps=5)
 
 

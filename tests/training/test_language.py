@@ -4,17 +4,15 @@ from dataclasses import replace
 from itertools import islice
 
 from mini_tf.experiment import NewWords
-from mini_tf.experiment.presets import EXPERIMENT
 from mini_tf.metrics import log_frequencies
 from mini_tf.training.language import prepare
-from mini_tf.training.presets import PRESETS
-from mini_tf.training.registry import preset_named
+from mini_tf.training.registry import PRESETS
 
 import numpy as np
 import pytest
 
 T, n = 8, 10
-RANDOM = [name for name, preset in (PRESETS | EXPERIMENT).items() if preset.vectors == "random"]
+RANDOM = [name for name, preset in PRESETS.items() if getattr(preset, "vectors", None) == "random"]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +24,7 @@ def text():
 
 
 def small(name):
-    preset = preset_named(name)
+    preset = PRESETS[name]
     return replace(preset, n=n, model=preset.model | {"T": T}, batch=4)
 
 

@@ -6,7 +6,7 @@ from mini_tf.errors import UserError
 from mini_tf.layers import Layer, Parameter
 from mini_tf.training import SGD, Adam, RandomWindows, Training, fit, load_training, save_training
 from mini_tf.training.language import prepare
-from mini_tf.training.registry import preset_named
+from mini_tf.training.registry import PRESETS
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def corpus():
 
 
 def new_training(name, corpus, optimizer=None):
-    preset = preset_named(name)
+    preset = PRESETS[name]
     options = {letter: SIZES.get(letter, value) for letter, value in preset.model.items()}
     options |= {"dropout": 0.2}
     preset = replace(preset, n=8, model=options, batch=4, anew=3)
@@ -120,7 +120,7 @@ def test_a_state_of_another_training_is_refused(corpus, tmp_path):
     with pytest.raises(UserError, match="has a generator for dropout, unlike this training"):
         load_training(path, without)
     path.write_bytes(b"not a file of tensors")
-    with pytest.raises(UserError, match="is not a .safetensors file, or damaged"):
+    with pytest.raises(UserError, match="is damaged, or not a file of mini_tf: it has no checksum"):
         load_training(path, new_training("quick", corpus))
 
 
