@@ -10,7 +10,8 @@ from types import FunctionType
 from mini_tf.errors import UserError
 from mini_tf.explore.readings import Reading
 from mini_tf.explore.recording import Recorder
-from mini_tf.gradcheck import EXAMPLES, Report, gradcheck
+from mini_tf.gradcheck import Report, gradcheck
+from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.planting.bugs import BUGS, Bug
 from mini_tf.gradcheck.planting.editing import Edit, place_of_edit, planted
 from mini_tf.gradcheck.source import Unavailable, source_of

@@ -10,7 +10,7 @@ from mini_tf.explore.beside import bug_named
 from mini_tf.explore.exploring import Exploration, explore_function, explore_model
 from mini_tf.explore.readings import reading
 from mini_tf.explore.small import SMALL, TEXT, small_model
-from mini_tf.gradcheck import EXAMPLES
+from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.learner import is_exercise, load, running
 from mini_tf.models import Translator
 from mini_tf.progress import progress_bar

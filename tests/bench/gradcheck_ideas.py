@@ -14,8 +14,9 @@ from collections import Counter
 from contextlib import ExitStack, contextmanager, nullcontext
 from unittest.mock import patch
 
-from mini_tf.gradcheck import EXAMPLES, gradcheck, judge
+from mini_tf.gradcheck import gradcheck, judge
 from mini_tf.gradcheck.adapters import argument_names
+from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.first_checker import is_right
 from mini_tf.gradcheck.measure import slopes
 from mini_tf.gradcheck.planting.bugs import BUGS

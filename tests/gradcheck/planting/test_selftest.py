@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 from mini_tf import ops
 from mini_tf.errors import UserError
-from mini_tf.gradcheck import EXAMPLES, self_test
-from mini_tf.gradcheck.selftest import MOST, mutants
+from mini_tf.gradcheck.examples import EXAMPLES
+from mini_tf.gradcheck.selftest import MOST, mutants, self_test
 from mini_tf.gradcheck.source import Unavailable, source_of
 from mini_tf.layers import Linear
 from mini_tf.places import place
