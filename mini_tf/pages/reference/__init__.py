@@ -164,8 +164,8 @@ def _write(function, written, returns):
 def docstring_html(doc: pdoc.doc.Doc) -> Markup:
     """A docstring as HTML. A module's is taken as it stands: pdoc takes indented code for the text."""
     if doc.kind == "module":
-        return as_html((doc.obj.__doc__ or "").strip(), indent=0)
-    return as_html(doc.docstring, indent=4 * len(doc.qualname.split(".")))
+        return as_html(doc.obj.__doc__ or "")
+    return as_html(doc.docstring)
 
 
 def first_line(module: pdoc.doc.Module) -> str:
