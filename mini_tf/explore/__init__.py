@@ -9,7 +9,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mini_tf.explore.exploring import Exploration, explore_function, explore_model
+from mini_tf.explore.exploration import Exploration, explore_function, explore_model
 from mini_tf.explore.readings import of_batch
 from mini_tf.layers import Layer
 

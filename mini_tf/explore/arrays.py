@@ -8,7 +8,7 @@ from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.explore.evaluating import is_array
-from mini_tf.gradcheck.measure.slopes import Slopes
+from mini_tf.gradcheck import Slopes
 from mini_tf.types import Array
 
 import numpy as np
@@ -17,6 +17,8 @@ LONGEST = 128            # entries shown along an axis,
 MOST = 4096              # and of an array
 ROUNDING = {2: 1e-2, 4: 5e-5, 8: 1e-9}                    # of a gradient in 2, 4, 8 bytes, relative to its largest
 FORMS = {"f": "f4", "i": "i4", "u": "i4", "b": "u1"}      # how a page holds dtypes of a kind
+
+Reference = int | dict[str, str]                         # an array's number, or {"text": …} for numbers and the like
 
 
 @dataclass
@@ -84,8 +86,8 @@ class Store:
         return None
 
     @property
-    def letters(self) -> int:
-        """About how many letters the arrays take on a page"""
+    def characters(self) -> int:
+        """About how many characters the arrays take on a page"""
         return sum(len(about["data"]) for about in self.arrays)
 
     @staticmethod
@@ -102,7 +104,7 @@ class Store:
             self.same_entries.setdefault(key[1:], []).append(number)
         return self.numbers[key]
 
-    def is_float(self, reference: int | dict[str, str] | None) -> bool:
+    def is_float_array(self, reference: int | dict[str, str] | None) -> bool:
         """True for the number of a floating array"""
         return isinstance(reference, int) and self.arrays[reference]["dtype"].startswith("float")
 
@@ -198,6 +200,11 @@ def statistics(x: Array) -> dict[str, float | None]:
         "norm": float(np.sqrt(flat @ flat)), "low": float(good.min()), "high": float(good.max()),
         "zeros": int(good.size - np.count_nonzero(good)), "bad": int(x.size - good.size),
     }  # fmt: skip
+
+
+def is_float(x: Any) -> bool:
+    """True for a floating array"""
+    return hasattr(x, "dtype") and x.dtype.kind == "f"
 
 
 def is_on_gpu(value: Any) -> bool:

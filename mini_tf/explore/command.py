@@ -6,8 +6,8 @@ from itertools import count
 from pathlib import Path
 
 from mini_tf.errors import UserError
-from mini_tf.explore.beside import bug_named
-from mini_tf.explore.exploring import Exploration, explore_function, explore_model
+from mini_tf.explore.comparison import bug_named
+from mini_tf.explore.exploration import Exploration, explore_function, explore_model
 from mini_tf.explore.readings import reading
 from mini_tf.explore.small import SMALL, TEXT, small_model
 from mini_tf.gradcheck.examples import EXAMPLES

@@ -9,13 +9,14 @@ give what the line gave are left out.
 """
 
 import ast
+import inspect
 from collections.abc import Mapping
+from types import CodeType
 from typing import Any
 
 from mini_tf.explore.arrays import Store
 from mini_tf.explore.evaluating import Evaluator, NotPure, is_array
 from mini_tf.explore.sheets import WrittenCode
-from mini_tf.gradcheck.source import Unavailable, function_of
 from mini_tf.ops import shapes
 
 import numpy as np
@@ -146,12 +147,16 @@ class PartFinder:
                 self.evaluator.recorded[id(call)] = returned
                 waiting.pop(0)
 
-    def _code_called(self, node):
+    def _code_called(self, node: ast.expr) -> CodeType | None:
         """The code that a call of this expression runs, or None if that cannot be known"""
         try:
-            return function_of(self.evaluator.value(node)).__code__
-        except (NotPure, Unavailable):                   # it is no Python function
+            f = self.evaluator.value(node)
+        except NotPure:
             return None
+        f = getattr(f, "formula", getattr(f, "__func__", f))             # of an op, of a method
+        if not inspect.isfunction(f):
+            f = getattr(type(f), "__call__", None)               # noqa: B004
+        return getattr(inspect.unwrap(f), "__code__", None) if callable(f) else None
 
 
 def _gives(symbol, operands, more, value):

@@ -274,7 +274,7 @@ class Recorder:
             return []
         names = [name for name in inspect.getargs(forward.written.code).args if name != "self"]
         given = dict(forward.arguments)
-        floats = [name for name in names if self.store.is_float(given.get(name))]
+        floats = [name for name in names if self.store.is_float_array(given.get(name))]
         return floats if len(floats) == count else names
 
     def _named(self, name, value):

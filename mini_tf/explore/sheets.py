@@ -2,12 +2,13 @@
 
 import ast
 import inspect
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import CodeType
+from typing import Any
 
-from mini_tf.gradcheck.source import first_line, parsed
 from mini_tf.places import place
 
+parsed = lru_cache(32)(ast.parse)
 FOUND = {}                           # (file, code) -> WrittenCode, or None if its source cannot be had
 
 
@@ -98,6 +99,11 @@ def _find(code):
     classes = [one for one in way if isinstance(one, ast.ClassDef)]
     functions = [one for one in way if not isinstance(one, ast.ClassDef)]
     return WrittenCode(code, text, functions, classes[-1] if classes else None)
+
+
+def first_line(node: Any) -> int:
+    """The number of the line at which a statement begins, of a function that of its first decorator"""
+    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
 
 
 def _nodes_of(code, tree):

@@ -2,7 +2,6 @@
 
 import gc
 import sys
-import sysconfig
 from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
@@ -11,16 +10,10 @@ from types import CodeType, FunctionType
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.source import alike
 from mini_tf.places import codes_inside
+from mini_tf.places import is_theirs as is_theirs
 
 OURS = Path(__file__).parents[1]
 MACHINERY = [OURS / name for name in ("gradcheck", "kernels", "parallel", "trace.py", "backend.py", "ops/op.py")]
-INSTALLED = [Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib")]
-
-
-@cache
-def is_theirs(path: str) -> bool:
-    """True for a file that is neither Python's, nor of an installed package, nor mini_tf's"""
-    return path[:1] != "<" and not any(Path(path).is_relative_to(folder) for folder in (OURS, *INSTALLED))
 
 
 @cache

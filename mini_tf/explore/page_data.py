@@ -1,4 +1,4 @@
-"""Gather what a page holds: sheets, arrays, and the recordings of a computation."""
+"""What a page holds: sheets, arrays, and the recordings of a computation."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,13 +7,12 @@ from typing import Any
 
 import mini_tf
 from mini_tf.explore.arrays import Axes, Store
-from mini_tf.explore.beside import Beside
+from mini_tf.explore.comparison import Alternative
 from mini_tf.explore.recording import Recorder
-from mini_tf.gradcheck.program import is_theirs
 from mini_tf.kernels import reference_only
 from mini_tf.layers import Layer
 from mini_tf.pages import highlighted
-from mini_tf.places import place
+from mini_tf.places import is_theirs
 
 import numpy as np
 
@@ -28,7 +27,7 @@ def follows(code: CodeType) -> bool:
     return path not in NOT_READ and (path.parent in READ or is_theirs(code.co_filename))
 
 
-class Pages:
+class PageData:
     """Gathers the data of a page: sheets, arrays and recordings."""
 
     def __init__(self, axes: Axes | None = None):
@@ -109,7 +108,7 @@ class Pages:
         return {"sheets": self.sheets, "arrays": self.store.arrays, "recordings": recordings, "labels": labels} | more
 
 
-def bad_numbers(pages: Pages, recorder: Recorder) -> list[str]:
+def bad_numbers(pages: PageData, recorder: Recorder) -> list[str]:
     """[a sentence about the first line that made a NaN or an infinity], or []"""
     for line in recorder.lines:
         for name, ref, _ in line.made:
@@ -120,21 +119,13 @@ def bad_numbers(pages: Pages, recorder: Recorder) -> list[str]:
     return []
 
 
-def as_data(beside: Beside, recorder: Recorder) -> dict[str, Any]:
-    """What the page holds of a Beside; its lines are numbered as the recording's, in which some are left out."""
-    kept = Pages.kept(recorder)
-    numbers, count = {}, 0
-    for number, line in enumerate(recorder.lines):
-        if line.frame.number in kept:
-            numbers[number], count = count, count + 1
-    file, _, line = place(*beside.place).rpartition(":")
-    return {
-        "name": beside.name, "about": beside.about, "file": file, "line": int(line),
-        "edited": highlighted(beside.edited)[0] if beside.edited else "", "words": beside.words,
-        "lines": {numbers[n]: made for n, made in beside.lines.items() if n in numbers},
-        "arguments": beside.arguments, "cosine": beside.cosine, "length": beside.length, "losses": beside.losses,
-        "error": beside.error,
-    }  # fmt: skip
+def alternative_data(other: Alternative, recorder: Recorder) -> dict[str, Any]:
+    """What the page holds of an Alternative; its lines are numbered as the recording's, in which some are left out."""
+    kept = PageData.kept(recorder)
+    numbers = [number for number, line in enumerate(recorder.lines) if line.frame.number in kept]
+    lines = {new: other.lines[number] for new, number in enumerate(numbers) if number in other.lines}
+    edited = highlighted(other.edited)[0] if other.edited else ""
+    return vars(other) | {"lines": lines, "edited": edited}
 
 
 def paths(layer: Layer) -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""From a computation to a page: record it, measure it, put wrong backwards beside it, write it all down."""
+"""From a computation to a page: record it, measure slopes, compare other backwards, and write it all down."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -9,20 +9,22 @@ from typing import Any
 from mini_tf.checks import check_whole
 from mini_tf.cores import on_one_core
 from mini_tf.errors import UserError
-from mini_tf.explore.beside import bugs_beside, differences, put_right
-from mini_tf.explore.gathering import Pages, as_data, bad_numbers, paths
+from mini_tf.explore.comparison import compare_bugs, compare_repair, differences
+from mini_tf.explore.function_run import FunctionRun
+from mini_tf.explore.page_data import PageData, alternative_data, bad_numbers, paths
 from mini_tf.explore.readings import Reading, gradients_between_words
-from mini_tf.explore.running import Run
+from mini_tf.explore.recording import Recorder
 from mini_tf.explore.slopes import measure_function, measure_loss, measure_steps
 from mini_tf.files import write_text
-from mini_tf.gradcheck import gradcheck
-from mini_tf.gradcheck.program import functions_that_run
+from mini_tf.gradcheck import Report, gradcheck
 from mini_tf.layers import Layer
 from mini_tf.pages import rendered
 from mini_tf.types import Array, PathLike
 
 FEW = 128                # entries measured of an array, at moments before the last
-LARGE = 6e6              # letters of a page's arrays beyond which no bug is put beside them, unless it is asked for
+LARGE = 6e6              # characters of a page's arrays beyond which it gets no bug, unless it is asked for
+
+Moments = Sequence[tuple[str, dict[str, Array]]]         # (label, {name of a parameter: data}), in order
 
 
 @dataclass
@@ -35,8 +37,8 @@ class Exploration:
 
     title: str
     about: str
-    data: dict = field(repr=False)
-    notes: list = field(default_factory=list)
+    data: dict[str, Any] = field(repr=False)
+    notes: list[str] = field(default_factory=list)
 
     def html(self) -> str:
         """The page, as a string"""
@@ -53,25 +55,24 @@ class Exploration:
 
 @on_one_core
 def explore_model(
-    read: Reading, title: str, about: str, moments: Sequence[tuple[str, dict[str, Array]]] = (),
-    bugs: Sequence[str] = (), say: Callable[[str], None] = lambda what: None,
+    read: Reading, title: str, about: str, moments: Moments = (), bugs: Sequence[str] = (),
+    say: Callable[[str], None] = lambda what: None,
 ) -> Exploration:  # fmt: skip
-    """The Exploration of a Reading. moments: [(label, {name: data})] of a training, the last of which the model is at
+    """The Exploration of a Reading. moments: of a training; the model is at the last one
 
-    bugs: names of planted bugs to be put beside it; by default some that matter.
+    bugs: names of the planted bugs to compare it with; by default some that matter
     """
-    pages, names, recordings = Pages(read.axes), paths(read.model), []
+    pages, recordings = PageData(read.axes), []
     for label, parameters in moments[:-1]:
         with at_moment(read.model, parameters):
             recorder = pages.record(read.run)
             measure_steps(pages.store, read.run, recorder, FEW)
-            recordings.append(_model_recording(pages, recorder, label, names, read))
+            recordings.append(_model_recording(pages, recorder, label, read))
         say(label)
     recorder = pages.record(read.run)
-    error = recorder.error
-    notes, beside, descent = list(read.notes), [], []
-    if error is not None:
-        notes.insert(0, f"It stopped with {type(error).__name__}: {error}. The last line that ran is marked.")
+    notes, found, descent = list(read.notes), [], []
+    if recorder.error is not None:
+        notes.insert(0, _where_it_stopped(recorder))
     else:
         say("measuring slopes")
         measure_steps(pages.store, read.run, recorder)
@@ -79,12 +80,13 @@ def explore_model(
         measure_loss(pages.store, read.model.loss, [read.batch], read.model.parameters())
         read.model.clear_gradients()
         say("planting bugs")
-        another, full = lambda: _coarsely(pages, read), lambda: pages.store.letters > LARGE
-        found, descent = bugs_beside(read, recorder, another, bugs, full)
-        beside = [as_data(one, recorder) for one in found]
-    recordings.append(_model_recording(pages, recorder, moments[-1][0] if moments else "", names, read))
+        found, descent = compare_bugs(
+            read, recorder, lambda: _record_coarsely(pages, read), bugs, lambda: pages.store.characters > LARGE
+        )
+    recordings.append(_model_recording(pages, recorder, moments[-1][0] if moments else "", read))
     data = pages.data(
-        recordings, beside=beside, descent=descent, words=read.words, asked=read.asked, kind="model"
+        recordings, alternatives=[alternative_data(one, recorder) for one in found], descent=descent, words=read.words,
+        asked=read.asked, kind="model",
     )  # fmt: skip
     return Exploration(title, about, data, notes + bad_numbers(pages, recorder))
 
@@ -96,61 +98,65 @@ def explore_function(
 ) -> Exploration:  # fmt: skip
     """The Exploration of an op, a layer, or a learner's own code, with a random dy.
 
-    options: of gradcheck, and of f by name;  hints_only: of an exercise, no line is put right
+    options: of gradcheck, and of f by name;  hints_only: of an exercise, no line is corrected
     """
     check_whole(0, seed=seed)
-    options, pages = options or {}, Pages()
-    run = Run(f, inputs, options, seed)
+    options, pages = options or {}, PageData()
+    run, report = FunctionRun(f, inputs, options, seed), gradcheck(f, *inputs, name=name, seed=seed, **options)
+    if run.subject is None and (not callable(f) or isinstance(f, type)):
+        raise UserError(f"{report.name}: {' '.join(report.refusals)}")
+    recorder = pages.record(run, partners=run.partners)
 
     def again():
         return pages.record(run, False, run.partners)
 
-    recorder = pages.record(run, partners=run.partners)
-    report = gradcheck(f, *inputs, name=name, seed=seed, **options)
     if hints_only:
         report.give_hints_only()
-    notes, beside, targets = _notes(report, run, recorder), [], []
+    notes, corrected, targets = _notes(report, run, recorder), None, []
     if recorder.error is None:
         notes += _not_repeatable(recorder, again())
-    if run.dy is not None:
-        with suppress(Exception):                        # what cannot be measured, the checker has said
+    if run.subject is not None and run.dy is not None:
+        with suppress(Exception):                        # why something cannot be measured, the report says
             found = measure_function(pages.store, run.subject, run.dy, run.gradients)
             targets = [[name, pages.store.refer(slopes)] for name, slopes in found.items()]
         with suppress(Exception):
             measure_steps(pages.store, run, recorder)
-        right = None if hints_only else put_right(report, functions_that_run(run), recorder, again)
-        beside = [as_data(right, recorder)] if right else []
+        corrected = None if hints_only else compare_repair(report, run, recorder, again)
     data = pages.data(
-        [pages.recording(recorder, "", flow=[])], beside=beside, descent=[], words=[], asked=[], kind="function",
-        verdict=report.verdict, checker=report.explain(), targets=targets,
+        [pages.recording(recorder, "", flow=[])],
+        alternatives=[alternative_data(corrected, recorder)] if corrected else [], descent=[], words=[], asked=[],
+        kind="function", verdict=report.verdict, checker=report.explain(), targets=targets,
     )  # fmt: skip
     about = "A function by itself has no loss: dy is random, and the gradients are the slopes of φ = Σ dy·y."
     return Exploration(report.name, about, data, notes + bad_numbers(pages, recorder))
 
 
-def _notes(report, run, recorder):
+def _notes(report: Report, run: FunctionRun, recorder: Recorder) -> list[str]:
     """What the checker found, and where the run stopped, in sentences. Raises UserError if there is nothing to show."""
     said = [f"The checker: {words}" + "." * (words[-1] not in ".?") for words in (*report.refusals, *report.findings)]
-    error = recorder.error
     if not recorder.lines:
-        reason = " ".join(said) or error or "Is its source in a file, with a line for each lambda?"
+        reason = " ".join(said) or recorder.error or "Is its source in a file, with a line for each lambda?"
         raise UserError(f"{report.name}: no line of it could be followed. {reason}")
     if blanks := [f"d{name}" for name, gradient in run.gradients.items() if gradient is ...]:
         return [f"Still blank: {', '.join(blanks)}. The page shows how far the backward comes without."]
-    if error is None or not any(line.error for line in recorder.lines):
+    if not any(line.error for line in recorder.lines):
         return said
-    blanks = [words for words in said if "a blank to fill" in words]
-    return [*blanks, f"It stopped with {type(error).__name__}: {error}. The last line that ran is marked."]
+    return [*(words for words in said if "a blank to fill" in words), _where_it_stopped(recorder)]
 
 
-def _not_repeatable(recorder, again):
+def _where_it_stopped(recorder: Recorder) -> str:
+    error = recorder.error
+    return f"It stopped with {type(error).__name__}: {error}. The last line that ran is marked."
+
+
+def _not_repeatable(recorder: Recorder, again: Recorder) -> list[str]:
     """[a sentence about the first line that gave other numbers when it ran again], or []"""
     lines, _ = differences(recorder, again)
     if not lines:
         return []
     line = recorder.lines[min(lines)]
-    return [f"A second run gave other numbers, from {line.frame.sheet.file}:{line.first} on. Something is drawn anew "
-            "in each call: slopes and comparisons mean nothing until it is not."]  # fmt: skip
+    return [f"A second run gave other numbers, from {line.frame.sheet.file}:{line.first} on. If each call draws "
+            "random numbers anew, slopes and comparisons mean nothing."]                   # fmt: skip
 
 
 @contextmanager
@@ -166,7 +172,7 @@ def at_moment(model: Layer, parameters: dict[str, Array]) -> Iterator[None]:
             p.data = before[name]
 
 
-def _coarsely(pages, read):
+def _record_coarsely(pages: PageData, read: Reading) -> Recorder:
     pages.store.coarse = True
     try:
         return pages.record(read.run, with_parts=False)
@@ -174,9 +180,7 @@ def _coarsely(pages, read):
         pages.store.coarse = False
 
 
-def _model_recording(pages, recorder, label, names, read):
-    flow = []
-    if recorder.error is None:
-        for name, norms in gradients_between_words(read.model, read.batch, read.words):
-            flow.append([name, pages.store.refer(norms)])
-    return pages.recording(recorder, label, names, flow=flow)
+def _model_recording(pages: PageData, recorder: Recorder, label: str, read: Reading) -> dict[str, Any]:
+    flow = [] if recorder.error else gradients_between_words(read.model, read.batch, read.words)
+    flow = [[name, pages.store.refer(norms)] for name, norms in flow]
+    return pages.recording(recorder, label, paths(read.model), flow=flow)
