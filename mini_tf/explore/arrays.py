@@ -70,9 +70,12 @@ class Store:
 
     def __init__(self, axes: Axes | None = None):
         self.axes = axes or Axes()
-        self.arrays, self.numbers, self.same_entries, self.disagreeing = [], {}, {}, []
+        self.arrays: list[dict[str, Any]] = []
+        self.numbers: dict[Any, int] = {}                # of arrays, by shape and content
+        self.same_entries: dict[Any, list[int]] = {}     # numbers of the arrays with this content, of any shape
+        self.disagreeing: list[tuple[int, str, dict[str, Any]]] = []
 
-    def refer(self, value: Any) -> int | dict[str, str] | None:
+    def refer(self, value: Any) -> Reference | None:
         """The number of an array; a dict {"text": …} for numbers and the like; None for what cannot be shown."""
         if is_array(value) or is_on_gpu(value):
             value = to_host(value)
@@ -104,7 +107,7 @@ class Store:
             self.same_entries.setdefault(key[1:], []).append(number)
         return self.numbers[key]
 
-    def is_float_array(self, reference: int | dict[str, str] | None) -> bool:
+    def is_float_array(self, reference: Reference | None) -> bool:
         """True for the number of a floating array"""
         return isinstance(reference, int) and self.arrays[reference]["dtype"].startswith("float")
 

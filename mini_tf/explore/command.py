@@ -24,38 +24,43 @@ FEW = 13                 # words that a run's model reads, if no text is given
 
 
 def explored(
-    what: str | None, text: str | None, corpus: PathLike | None, bugs: Sequence[str], shapes: Sequence[str],
-    args: Sequence[str], seed: int, solution: bool,
+    what: str | None = None, text: str | None = None, corpus: PathLike | None = None, bugs: Sequence[str] = (),
+    shapes: Sequence[str] = (), args: Sequence[str] = (), seed: int = 0, solution: bool = False,
 ) -> Exploration:  # fmt: skip
     """The Exploration of a run folder's model, of a learner's function, of an op by its name, or of a small model."""
     for name in bugs:
         bug_named(name)                                  # before anything takes time
     is_function = what is not None and ("::" in what or what.endswith(".py"))
-    is_op = what is not None and not is_function and what in EXAMPLES and not Path(what).exists()
-    if is_function or is_op:
-        _only_for_models(what, text, bugs, corpus)
+    if what is not None and (is_function or (what in EXAMPLES and not Path(what).exists())):
+        for option, value in (("--text", text), ("--bug", bugs), ("--corpus", corpus)):
+            if value:
+                raise UserError(f"{option} is for models; {what} is a function: leave it out")
     if is_function:
-        if solution and is_exercise(what):
-            what = _solved(what)
-        f, inputs, options = load(what, shapes, seed, args)
-        with running(what):
-            return explore_function(f, inputs, what.rpartition("::")[2] or what, options, is_exercise(what), seed)
+        return _of_function(what, shapes, args, seed, solution)
     if shapes or args:
         raise UserError("--shape and --arg are for your functions: mini-tf explore my_ops.py::softmax --shape z=2,5")
-    if is_op:
-        f, inputs, params = EXAMPLES[what](np.random.default_rng(seed))
-        return explore_function(f, inputs, what, {"params": params}, seed=seed)
     if what is None:
         return _of_small_model(text, corpus, bugs, seed)
-    if not Path(what).exists():
+    if Path(what).exists():
+        if corpus is not None:
+            raise UserError("--corpus is for the small model; a run has learned from its own text: leave one out")
+        return _of_run(what, text, bugs)
+    if what not in EXAMPLES:
         raise _unknown(what)
-    if corpus is not None:
-        raise UserError("--corpus is for the small model; a run has learned from its own text: leave one of them out")
-    return _of_run(what, text, bugs)
+    f, inputs, params = EXAMPLES[what](np.random.default_rng(seed))
+    return explore_function(f, inputs, what, {"params": params}, seed=seed)
 
 
-def _solved(what):
-    """The solution of an exercise, "exercises/solutions/01_softmax.py::softmax" """
+def _of_function(what, shapes, args, seed, solution):
+    if solution and is_exercise(what):
+        what = _solution_of(what)
+    f, inputs, options = load(what, shapes, seed, args)
+    with running(what):
+        return explore_function(f, inputs, what.rpartition("::")[2] or what, options, is_exercise(what), seed)
+
+
+def _solution_of(what):
+    """Of an exercise, "exercises/solutions/01_softmax.py::softmax" """
     path, colons, name = what.partition("::")
     solved = Path(path).parent / "solutions" / Path(path).name
     if not solved.is_file():
@@ -65,9 +70,9 @@ def _solved(what):
 
 def _unknown(what):
     near = difflib.get_close_matches(what, EXAMPLES, 3)
-    mean = f"did you mean the op {' or '.join(near)}? Expected" if near else "expected"
+    expected = f"did you mean the op {' or '.join(near)}? Expected" if near else "expected"
     return UserError(
-        f"{what} is neither a run folder nor the name of an op; {mean} a folder that mini-tf train made, an op "
+        f"{what} is neither a run folder nor the name of an op; {expected} a folder that mini-tf train made, an op "
         "such as layer_norm, a function of yours as in my_ops.py::softmax, or nothing, for a small model"
     )
 
@@ -114,9 +119,3 @@ def _page(model, vocabulary, text, about, moments, bugs):
     with progress_bar("exploring", 3 + len(moments[:-1])) as update:
         done = count(1)
         return explore_model(read, title, about, moments, bugs, lambda what: update(next(done), what))
-
-
-def _only_for_models(what, text, bugs, corpus):
-    for option, value in (("--text", text), ("--bug", bugs), ("--corpus", corpus)):
-        if value:
-            raise UserError(f"{option} is for models; {what} is a function: leave it out")

@@ -8,7 +8,7 @@ from typing import Any
 
 from mini_tf.errors import UserError
 from mini_tf.explore.arrays import Reference
-from mini_tf.explore.readings import Reading
+from mini_tf.explore.readings import Reading, parameters_set
 from mini_tf.explore.recording import Frame, Recorder
 from mini_tf.gradcheck import Report, gradcheck
 from mini_tf.gradcheck.examples import EXAMPLES
@@ -84,7 +84,7 @@ def compare_bugs(
     base      the Recorder of the right backward;  record: gives that of another run
     full      gives True when the page should get no more
     """
-    right, found = _gradients(read), []
+    right, found = _gradients(read), list[Alternative]()
     descent = Descent(read, right)
     for bug in map(bug_named, names or FAMOUS):
         if not names and (len(found) == SHOWN or full()):
@@ -224,21 +224,17 @@ class Descent:
 
     def losses(self, steps: int | None = None) -> list[float]:
         """The loss before each step, and after the last; it ends where the loss is no longer finite"""
-        parameters, losses = self.read.model.parameters(), []
-        try:
+        model, losses = self.read.model, []
+        with parameters_set(model, self.start), np.errstate(all="ignore"):
             for _ in range(1 + (steps or self.steps)):
-                with np.errstate(all="ignore"):
-                    losses.append(self.read.run())
-                if not np.isfinite(losses[-1]):
+                if not np.isfinite(loss := self.read.run()):
                     break
-                for p in parameters.values():
+                losses.append(loss)
+                for p in model.parameters().values():
                     if p.trainable and p.grad is not None:
                         p.data = p.data - np.asarray(self.rate, p.data.dtype) * p.grad
-        finally:
-            for name, p in parameters.items():
-                p.data = self.start[name]
-            self.read.model.clear_gradients()
-        return [loss for loss in losses if np.isfinite(loss)]
+        model.clear_gradients()
+        return losses
 
     def _rate(self, gradients: Gradients) -> float:
         """A quarter of the first rate with which each of three steps brings the loss down.

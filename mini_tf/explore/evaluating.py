@@ -59,7 +59,9 @@ class Evaluator:
     """
 
     def __init__(self, variables: Mapping[str, Any]):
-        self.variables, self.recorded, self.known = variables, {}, {}
+        self.variables = variables
+        self.recorded: dict[int, Any] = {}
+        self.known: dict[int, Any] = {}                  # what has been evaluated already
 
     def value(self, node: ast.expr) -> Any:
         """The value of an expression. Raises NotPure, or whatever the expression raises."""
@@ -132,13 +134,13 @@ class Evaluator:
         return self.value(node.body if self.plain(node.test) else node.orelse)
 
     def _Tuple(self, node):
-        return tuple(self._elements(node))
+        return tuple(self._elements(node.elts))
 
     def _List(self, node):
-        return list(self._elements(node))
+        return list(self._elements(node.elts))
 
-    def _elements(self, node):
-        for one in node.elts:
+    def _elements(self, nodes):
+        for one in nodes:
             if isinstance(one, ast.Starred):
                 found = self.plain(one.value)
                 if not isinstance(found, (tuple, list)):
@@ -157,7 +159,7 @@ class Evaluator:
         return owner[index]
 
     def _Call(self, node):
-        arguments = [one for argument in node.args for one in self._argument(argument)]
+        arguments = list(self._elements(node.args))
         if not all(keyword.arg in OPTIONS for keyword in node.keywords):
             raise NotPure("an option")
         options = {keyword.arg: self.value(keyword.value) for keyword in node.keywords}
@@ -174,14 +176,6 @@ class Evaluator:
         if not known or len(arguments) > FUNCTIONS.get(f, -1):
             raise NotPure("a call")
         return f(*arguments, **options)
-
-    def _argument(self, node):
-        if isinstance(node, ast.Starred):
-            found = self.plain(node.value)
-            if not isinstance(found, (tuple, list)):
-                raise NotPure("*")
-            return found
-        return [self.plain(node)]
 
 
 def is_array(x: Any) -> bool:

@@ -1,30 +1,29 @@
 """From a computation to a page: record it, measure slopes, compare other backwards, and write it all down."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from mini_tf.checks import check_whole
 from mini_tf.cores import on_one_core
 from mini_tf.errors import UserError
-from mini_tf.explore.comparison import compare_bugs, compare_repair, differences
+from mini_tf.explore.comparison import Alternative, compare_bugs, compare_repair, differences
 from mini_tf.explore.function_run import FunctionRun
 from mini_tf.explore.page_data import PageData, alternative_data, bad_numbers, paths
-from mini_tf.explore.readings import Reading, gradients_between_words
+from mini_tf.explore.readings import Moments, Reading, gradients_between_words, parameters_set
 from mini_tf.explore.recording import Recorder
 from mini_tf.explore.slopes import measure_function, measure_loss, measure_steps
 from mini_tf.files import write_text
 from mini_tf.gradcheck import Report, gradcheck
-from mini_tf.layers import Layer
 from mini_tf.pages import rendered
-from mini_tf.types import Array, PathLike
+from mini_tf.types import PathLike
 
+PAGE = Path(__file__).parent / "web" / "explore.html.jinja"
 FEW = 128                # entries measured of an array, at moments before the last
 LARGE = 6e6              # characters of a page's arrays beyond which it gets no bug, unless it is asked for
-
-Moments = Sequence[tuple[str, dict[str, Array]]]         # (label, {name of a parameter: data}), in order
 
 
 @dataclass
@@ -42,7 +41,7 @@ class Exploration:
 
     def html(self) -> str:
         """The page, as a string"""
-        return rendered("explore.html.jinja", title=self.title, about=self.about, notes=self.notes, data=self.data)
+        return rendered(PAGE, title=self.title, about=self.about, notes=self.notes, data=self.data)
 
     def write(self, path: PathLike) -> None:
         """Write the page, whole or not at all. Raises UserError if it cannot be written."""
@@ -55,22 +54,23 @@ class Exploration:
 
 @on_one_core
 def explore_model(
-    read: Reading, title: str, about: str, moments: Moments = (), bugs: Sequence[str] = (),
+    read: Reading, title: str, about: str, moments: Moments | None = None, bugs: Sequence[str] = (),
     say: Callable[[str], None] = lambda what: None,
 ) -> Exploration:  # fmt: skip
-    """The Exploration of a Reading. moments: of a training; the model is at the last one
+    """The Exploration of a Reading. moments: of a training; the model is at the last of them
 
     bugs: names of the planted bugs to compare it with; by default some that matter
     """
-    pages, recordings = PageData(read.axes), []
-    for label, parameters in moments[:-1]:
-        with at_moment(read.model, parameters):
+    pages, recordings, found, descent = PageData(read.axes), [], list[Alternative](), list[float]()
+    *earlier, (now, _) = moments or [("", {})]
+    for label, parameters in earlier:
+        with parameters_set(read.model, parameters):
             recorder = pages.record(read.run)
             measure_steps(pages.store, read.run, recorder, FEW)
             recordings.append(_model_recording(pages, recorder, label, read))
         say(label)
     recorder = pages.record(read.run)
-    notes, found, descent = list(read.notes), [], []
+    notes = list(read.notes)
     if recorder.error is not None:
         notes.insert(0, _where_it_stopped(recorder))
     else:
@@ -83,7 +83,7 @@ def explore_model(
         found, descent = compare_bugs(
             read, recorder, lambda: _record_coarsely(pages, read), bugs, lambda: pages.store.characters > LARGE
         )
-    recordings.append(_model_recording(pages, recorder, moments[-1][0] if moments else "", read))
+    recordings.append(_model_recording(pages, recorder, now, read))
     data = pages.data(
         recordings, alternatives=[alternative_data(one, recorder) for one in found], descent=descent, words=read.words,
         asked=read.asked, kind="model",
@@ -159,19 +159,6 @@ def _not_repeatable(recorder: Recorder, again: Recorder) -> list[str]:
             "random numbers anew, slopes and comparisons mean nothing."]                   # fmt: skip
 
 
-@contextmanager
-def at_moment(model: Layer, parameters: dict[str, Array]) -> Iterator[None]:
-    """Inside the block, the model has these parameters, {name: data}."""
-    before = {name: p.data for name, p in model.parameters().items()}
-    try:
-        for name, p in model.parameters().items():
-            p.data = parameters[name]
-        yield
-    finally:
-        for name, p in model.parameters().items():
-            p.data = before[name]
-
-
 def _record_coarsely(pages: PageData, read: Reading) -> Recorder:
     pages.store.coarse = True
     try:
@@ -182,5 +169,5 @@ def _record_coarsely(pages: PageData, read: Reading) -> Recorder:
 
 def _model_recording(pages: PageData, recorder: Recorder, label: str, read: Reading) -> dict[str, Any]:
     flow = [] if recorder.error else gradients_between_words(read.model, read.batch, read.words)
-    flow = [[name, pages.store.refer(norms)] for name, norms in flow]
-    return pages.recording(recorder, label, paths(read.model), flow=flow)
+    references = [[name, pages.store.refer(norms)] for name, norms in flow]
+    return pages.recording(recorder, label, paths(read.model), flow=references)

@@ -8,7 +8,7 @@ from typing import Any
 import mini_tf
 from mini_tf.explore.arrays import Axes, Store
 from mini_tf.explore.comparison import Alternative
-from mini_tf.explore.recording import Recorder
+from mini_tf.explore.recording import Frame, Recorder
 from mini_tf.kernels import reference_only
 from mini_tf.layers import Layer
 from mini_tf.pages import highlighted
@@ -31,7 +31,9 @@ class PageData:
     """Gathers the data of a page: sheets, arrays and recordings."""
 
     def __init__(self, axes: Axes | None = None):
-        self.store, self.sheets, self.numbers = Store(axes), [], {}
+        self.store = Store(axes)
+        self.sheets: list[dict[str, Any]] = []
+        self.numbers: dict[tuple[str, int], int] = {}    # (path, first line) of a sheet -> its number
 
     def record(
         self, run: Callable[[Callable[[], None]], Any], with_parts: bool = True,
@@ -42,7 +44,7 @@ class PageData:
         with reference_only(), np.errstate(all="ignore"):
             try:
                 with recorder.on():
-                    run(recorder.goes_back)
+                    run(recorder.begin_backward)
             except Exception as error:
                 recorder.error = error
         return recorder
@@ -80,10 +82,10 @@ class PageData:
     @staticmethod
     def kept(recorder: Recorder) -> set[int]:
         """Numbers of the calls that made an array, failed, or have such calls inside"""
-        kept = set()
+        kept: set[int] = set()
         for line in recorder.lines:
             if line.error or any(isinstance(ref, int) for _, ref, _ in line.made):
-                frame = line.frame
+                frame: Frame | None = line.frame
                 while frame is not None and frame.number not in kept:
                     kept.add(frame.number)
                     frame = frame.parent

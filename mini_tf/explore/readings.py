@@ -1,6 +1,7 @@
 """Readings: what a model is given to read, so that it has a loss, and what its arrays' axes then are."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,8 @@ import numpy as np
 SHOWN_WORDS = 48         # of a vocabulary
 BREAKS = {"\n": "⏎"}
 
+Moments = list[tuple[str, dict[str, Array]]]             # of a training: (label, {name of a parameter: its data})
+
 
 @dataclass
 class Reading:
@@ -39,12 +42,12 @@ class Reading:
     notes      sentences about what was left out
     """
 
-    model: object
-    batch: object
-    words: list
-    asked: list
+    model: Any
+    batch: Any
+    words: list[str]
+    asked: list[str]
     axes: Axes
-    notes: list = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     text: str = ""
 
     def run(self, on_backward: Callable[[], None] = lambda: None) -> float:
@@ -71,6 +74,19 @@ def reading(
     if isinstance(model, TextModel) and hasattr(model, "loss"):
         return _window(model, vocabulary, words, notes)
     raise UserError(f"a {type(model).__name__} has no backward to look at; name a run of a model trained by gradients")
+
+
+@contextmanager
+def parameters_set(model: Layer, parameters: dict[str, Array]) -> Iterator[None]:
+    """Inside the block, the model has these parameters, {name: data}; it may change them, too."""
+    before = {name: p.data for name, p in model.parameters().items()}
+    try:
+        for name, p in model.parameters().items():
+            p.data = parameters[name]
+        yield
+    finally:
+        for name, p in model.parameters().items():
+            p.data = before[name]
 
 
 def of_batch(model: Layer, batch: Any, words: Sequence[str] = ()) -> Reading:
@@ -108,21 +124,12 @@ def _reads_any_length(model):
 
 
 def _labelled(model, vocabulary, text):
-    words, notes = split_sentence(text, "english"), []
-    if not words:
-        raise UserError(f"the text {text!r} has no words, expected at least one")
-    if unknown := vocabulary.unknown(words):
-        notes.append(f"Words that the model does not know, read as [UNK]: {', '.join(unknown[:10])}.")
-    if len(words) > model.T:
-        notes.append(f"The text has {len(words)} words; the model reads the first T = {model.T}.")
-    words = words[: model.T]
-    ids = vocabulary.encode(words)[None]
-    label = int(np.asarray(to_host(model.logits(ids))).argmax())
+    words, ids, notes = _encoded(text, "english", vocabulary, model.T)
+    label = int(np.asarray(to_host(model.logits(ids[None]))).argmax())
     notes.append(f"The loss is −ln p of the class that the model finds most probable: {vocabulary.classes[label]}.")
     labels = {"word": _labels(words), "vocabulary": _labels(vocabulary.words), "class": list(vocabulary.classes)}
-    axes = _axes(model, labels, ids[0])
-    batch, asked = TextBatch(ids, np.array([label])), [vocabulary.classes[label]]
-    return Reading(model, batch, _labels(words), asked, axes, notes, join(words))
+    batch, asked = TextBatch(ids[None], np.array([label])), [vocabulary.classes[label]]
+    return Reading(model, batch, _labels(words), asked, _axes(model, labels, ids), notes, join(words))
 
 
 def _gap(model, vocabulary, words, notes):
@@ -144,23 +151,28 @@ def _gap(model, vocabulary, words, notes):
 
 def _sentence(model, vocabularies, text):
     french, english = vocabularies
-    source, notes = split_sentence(text, "french"), []
-    if not source:
-        raise UserError("the text has no words, expected a French sentence")
-    if unknown := french.unknown(source):
-        notes.append(f"Words that the model does not know, read as [UNK]: {', '.join(unknown[:10])}.")
-    if len(source) > model.T:
-        notes.append(f"The sentence has {len(source)} words; the model reads the first T = {model.T}.")
-    ids = french.encode(source[: model.T])
+    source, ids, notes = _encoded(text, "french", french, model.T)
     target = translations(model, [ids], 5, 0.0)[0].words
     target = [i for i in np.asarray(target).tolist() if i > 1]
     written = [english.words[i] for i in target]
     said = " ".join(written) or "nothing at all, only its end"
     notes.append(f"The loss is that of the model's own translation: “{said}”.")
     batch = sentence_batch([ids], [np.array(target, dtype=np.int64)])
-    labels = {"source word": source[: model.T], "word": ["[SOS]", *written], "vocabulary": _labels(english.words)}
+    labels = {"source word": source, "word": ["[SOS]", *written], "vocabulary": _labels(english.words)}
     axes = _axes(model, labels, np.array(target, dtype=np.int64))
     return Reading(model, batch, source, [*written, "[EOS]"], axes, notes, join(source))
+
+
+def _encoded(text, language, vocabulary, T):
+    """(words, their ids, notes) of a text, for a vocabulary that has [UNK]: at most T of them"""
+    words, notes = split_sentence(text, language), []
+    if not words:
+        raise UserError(f"the text {text!r} has no words, expected at least one")
+    if unknown := vocabulary.unknown(words):
+        notes.append(f"Words that the model does not know, read as [UNK]: {', '.join(unknown[:10])}.")
+    if len(words) > T:
+        notes.append(f"The text has {len(words)} words; the model reads the first T = {T}.")
+    return words[:T], vocabulary.encode(words[:T]), notes
 
 
 def _known(text, vocabulary):
@@ -218,7 +230,7 @@ def _labels(words):
 # Which word's loss sends gradient to which word ---------------------------------------------------------------------
 
 
-def gradients_between_words(model: Layer, batch: Any, words: Sequence[str]) -> list[tuple[str, Array]]:
+def gradients_between_words(model: Any, batch: Any, words: Sequence[str]) -> list[tuple[str, Array]]:
     """[(label, norms)]: how much gradient each word's loss sends to each word, into each layer and out of the last.
 
     norms (rows, T): row t for the loss at word t, ‖∂loss_t/∂x_s‖; one row for all losses together if the text has one

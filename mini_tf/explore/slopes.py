@@ -54,7 +54,7 @@ def measure_steps(store: Store, run: Callable[[], Any], recorder: Recorder, most
 
 def measure_loss(store: Store, f: Callable[..., Any], inputs: Sequence[Any], parameters: dict[str, Parameter]) -> None:
     """Measure the slope of a loss in the largest entries of each parameter's gradient."""
-    gradients = {name: to_host(p.grad) for name, p in parameters.items() if p.trainable and p.grad is not None}
+    gradients = {name: to_host(grad) for name, p in parameters.items() if p.trainable and (grad := p.grad) is not None}
     entries = {}
     for name, gradient in gradients.items():
         shown = store.entries_shown(gradient.shape)
@@ -87,7 +87,8 @@ def _measure_variables(
     """The slopes in the variables of an op's formula whose gradients its backward computes: dA, in attention's A"""
     made = {name: line for line in recorder.lines if line.frame is frame for name, _, _ in line.made}
     for line, name in _gradients_inside(recorder, frame):
-        gradient, of = line.frame.variables.get(name), name[1:]
+        gradient: Any = line.frame.variables.get(name)
+        of = name[1:]
         if of in made and of not in call.f.arrays and is_float(gradient) and store.lacks_slopes(to_host(gradient)):
             lines = range(made[of].first, made[of].last + 1)
             _measure(store, isolated_variable(call, frame.written.code, lines, of), call.dy, {of: gradient}, most, rng)

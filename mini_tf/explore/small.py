@@ -2,14 +2,15 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from mini_tf.cores import on_one_core
-from mini_tf.models import TextModel
+from mini_tf.explore.readings import Moments
 from mini_tf.progress import prepare_kernels, training_progress
 from mini_tf.text import Vocabulary, read_corpus, shakespeare
 from mini_tf.training.language import prepare
 from mini_tf.training.presets import PRESETS
-from mini_tf.types import Array, PathLike
+from mini_tf.types import PathLike
 
 TEXT = "What, is Horatio there? A piece of him."
 BEGINS, WORDS = "BERNARDO:\nWho's there?", 12000         # characters of the play, from its beginning
@@ -29,9 +30,7 @@ SMALL = replace(
 
 
 @on_one_core
-def small_model(
-    corpus: PathLike | None = None, seed: int = 0
-) -> tuple[TextModel, Vocabulary, list[tuple[str, dict[str, Array]]]]:
+def small_model(corpus: PathLike | None = None, seed: int = 0) -> tuple[Any, Vocabulary, Moments]:
     """(model, vocabulary, moments) of a small model trained on a file's text, or on what is spoken at Elsinore.
 
     moments: [(label, {name: data of the parameter})] at its first step, a tenth, and the end, which the model is at
@@ -39,7 +38,7 @@ def small_model(
     text = spoken(shakespeare("complete")) if corpus is None else read_corpus(corpus)
     prepare_kernels()
     prepared = prepare(text, SMALL.n, SMALL.model["T"], vectors=SMALL.vectors, seed=seed)
-    model = SMALL.new_model(prepared, seed)
+    model: Any = SMALL.new_model(prepared, seed)
     training = SMALL.training(model, prepared, SMALL.steps, seed)
     at = {SMALL.steps // 10: "after a tenth", SMALL.steps: "at the end", 0: "first step"}
     moments = []

@@ -27,7 +27,8 @@ def write_page(path: PathLike, reports: list[Report]) -> None:
     """Write the reports to `path` as one HTML file, whole or not at all. Failures come first."""
     reports = sorted(reports, key=lambda report: [FAIL, NOT_TESTED, PASS].index(report.verdict))
     functions = {one.__name__: one for one in (coded, pages.highlighted, pictures, curve, sources)}
-    pages.write_page(path, "report.html.jinja", reports=reports, passed=sum(r.ok for r in reports), **functions)
+    template = Path(__file__).with_name("report.html.jinja")
+    pages.write_page(path, template, reports=reports, passed=sum(r.ok for r in reports), **functions)
 
 
 def coded(sentence: str) -> Markup:

@@ -22,7 +22,7 @@ BUILT = ["mini_tf.gradcheck", "mini_tf.layers", "mini_tf.metrics", "mini_tf.ops"
 @pytest.fixture(scope="module")
 def built():
     """{name of the page: its HTML} of some packages"""
-    return {path.removesuffix(".html"): html for path, html in reference.made(BUILT).items()}
+    return {path.removesuffix(".html"): html for path, html in reference.rendered_pages(BUILT).items()}
 
 
 def text_of(html):

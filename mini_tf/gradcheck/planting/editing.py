@@ -7,11 +7,14 @@
 import linecache
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mini_tf import kernels
 from mini_tf.gradcheck.source import compiled, running_as, source_of
 from mini_tf.gradcheck.verdict import turn
+
+if TYPE_CHECKING:
+    from mini_tf.gradcheck.planting.bugs import Bug  # it loads all layers and models
 
 
 class Edit(NamedTuple):
@@ -23,7 +26,7 @@ class Edit(NamedTuple):
 
 
 @contextmanager
-def planted(bug: Edit) -> Iterator[None]:
+def planted(bug: "Edit | Bug") -> Iterator[None]:
     """Inside the block, every caller of bug.target runs it with bug.find replaced by bug.replace.
 
     The function object stays the same and gets the edited code. So every module, class and closure that holds it has
@@ -38,7 +41,7 @@ def planted(bug: Edit) -> Iterator[None]:
             yield
 
 
-def place_of_edit(bug: Edit) -> tuple[str, int]:
+def place_of_edit(bug: "Edit | Bug") -> tuple[str, int]:
     """(file, line) of what is edited"""
     source, at = _place(bug)
     return source.path, source.file.line_of(at)
