@@ -51,14 +51,14 @@ class Call:
     parents: tuple[Any, ...] = ()                        # those calls, the outermost first
     output: Any = None
     backward: Any = None     # the call's own backward, not the traced one
-    dy: Any = None           # what the backward was given, if it ran, and what it returned
-    gradients: Any = None
+    dy: Any = None           # the argument of the backward, if it ran
+    gradients: Any = None    # what it returned
     number: int = 0                                      # of forwards that began before
     given: tuple[Any, ...] | None = None                 # all arguments of the backward of a pair of functions
     ended: int | None = None                             # its rank in the order in which backwards ended
     error: BaseException | None = None                   # what its backward raised, unless a call inside it did
     owner: Any = None        # a mark of the object whose method it is, for objects that are not layers
-    is_going_back: bool = False                          # a backward called it: what it computes anew needs no backward
+    is_going_back: bool = False                          # a backward called it: what it recomputes needs no backward
 
     def __deepcopy__(self, memo):
         return self
@@ -101,7 +101,7 @@ class Tracer:
         return call.gradients
 
     def end(self, call: Call) -> None:
-        """Note that the call's gradients are there."""
+        """Note that the call's backward has ended."""
         call.ended = self.ends
         self.ends += 1
 
@@ -150,7 +150,7 @@ def _layers(watch):
 
 
 def _replace_methods():
-    """Replace the methods of all layers by watched ones, except those that are so already."""
+    """Replace the methods of all layers by watched ones, unless they are watched already."""
     for cls in _subclasses(Layer):
         for name, method in list(vars(cls).items()):
             public = inspect.isfunction(method) and (name == "__call__" or not name.startswith("_"))

@@ -1,4 +1,4 @@
-"""The arrays of a page: each once, in part if it is large, with what its axes are."""
+"""The arrays of a page: each once, in part if it is large, with the meaning of its axes."""
 
 import base64
 import hashlib
@@ -30,7 +30,7 @@ class Axes:
     shown    {kind: indices of the entries that are shown}, of a vocabulary too large for a page
     heads    how many; only the second of four axes is taken for the heads
     columns  n, the size of a word's vector: the last axis of fewer than four is taken for its columns first
-    words    how many; in a batch of one the last axis but one, whatever else has that size; of scores the last, too
+    words    how many; in a batch of one, the last axis but one is the words', and of scores the last one, too
     m        the size of a head's vector
     """
 
@@ -63,7 +63,7 @@ class Store:
 
     axes     the Axes of the arrays
     arrays   what the page holds of each: see `described`
-    coarse   while True, new floating arrays are kept to three or four digits
+    coarse   while True, new floating arrays are stored with three or four digits
     """
 
     coarse = False
@@ -126,7 +126,7 @@ class Store:
         }  # fmt: skip
         numbers = self.same_entries.get(self._key(np.asarray(gradient))[1:], ())
         if agree(np.asarray(gradient), entries[good], slopes.slope[good], slopes.uncertainty[good]):
-            for number in numbers:                       # whatever these entries are called, they are right
+            for number in numbers:                       # whatever the array is called, these are its slopes
                 self.arrays[number].setdefault("measured", {})[of] = found
         else:                                            # of this gradient alone: another may have the same entries
             self.disagreeing += [(number, name, {of: found}) for number in numbers]
@@ -137,7 +137,7 @@ class Store:
         return any("op" not in self.arrays[number].get("measured", {}) for number in numbers)
 
     def _key(self, x):
-        """What tells arrays apart; from the second on, what tells their entries apart, whatever their shape"""
+        """An array's identity: its shape, and behind it the identity of its entries in any shape"""
         return x.shape, x.size, x.dtype.str, hashlib.blake2b(np.ascontiguousarray(x)).digest()
 
     def parts_shown(self, shape: tuple[int, ...]) -> list[Array] | None:
@@ -157,7 +157,7 @@ class Store:
         return (whole[np.ix_(*shown)] if shown else whole).reshape(-1)
 
     def described(self, x: Array) -> dict[str, Any]:
-        """What a page holds of an array: shape, dtype, the entries shown as bytes, which they are, statistics."""
+        """What a page holds of an array: shape, dtype, statistics, which entries are shown, and their bytes."""
         shown = self.parts_shown(x.shape)
         about = {"shape": list(x.shape), "dtype": x.dtype.name, "kinds": self.axes.kinds(x.shape), **statistics(x)}
         if shown:
@@ -182,7 +182,7 @@ def agree(gradient: Array, entries: Array, slopes: Array, uncertainties: Array) 
 
 
 def half(part: Array) -> dict[str, float | str]:
-    """The same of an array of which three or four digits are enough: float16 times a scale"""
+    """The same where three or four digits are enough: float16 times a scale"""
     finite = np.abs(part[np.isfinite(part)])
     scale = float(finite.max(initial=0)) or 1.0
     with np.errstate(invalid="ignore"):

@@ -20,7 +20,7 @@ from mini_tf.types import PathLike
 
 import numpy as np
 
-FEW = 13                 # words that a run's model reads, if no text is given
+FEW = 13                 # words that a run's model reads by default
 
 
 def explored(
@@ -62,10 +62,10 @@ def _of_function(what, shapes, args, seed, solution):
 def _solution_of(what):
     """Of an exercise, "exercises/solutions/01_softmax.py::softmax" """
     path, colons, name = what.partition("::")
-    solved = Path(path).parent / "solutions" / Path(path).name
-    if not solved.is_file():
-        raise UserError(f"{solved}, the exercise's solution, is not there; leave --solution out")
-    return f"{solved}{colons}{name}"
+    solution = Path(path).parent / "solutions" / Path(path).name
+    if not solution.is_file():
+        raise UserError(f"the exercise's solution, {solution}, does not exist; leave --solution out")
+    return f"{solution}{colons}{name}"
 
 
 def _unknown(what):

@@ -81,8 +81,8 @@ def compare_bugs(
 ) -> tuple[list[Alternative], list[float]]:  # fmt: skip
     """([Alternative] for the bugs of these names, or for famous ones that make a difference here; the right losses)
 
-    base      the Recorder of the right backward;  record: gives that of another run
-    full      gives True when the page should get no more
+    base      the Recorder of the right backward;  record() gives that of another run
+    full()    True when the page should get no more
     """
     right, found = _gradients(read), list[Alternative]()
     descent = Descent(read, right)
@@ -107,7 +107,7 @@ def compare_repair(
 ) -> Alternative | None:
     """The backward that run() calls with the changes that the Report found, in it or in its first wrong step.
 
-    None if there are none, or if one of them is more than a part of a line.
+    None if it found none, or if one of them cannot be made within a line.
     """
     changes = _on_the_mistake(report).changes
     if not changes:
@@ -150,7 +150,7 @@ def differences(base: Recorder, other: Recorder) -> tuple[Lines, Arguments]:
 
 
 def _changed(base: list[tuple[str, Reference]], other: list[tuple[str, Reference]]) -> list[tuple[str, Reference]]:
-    """[(the base's name, the other's reference)] of what differs: by its place, or by name if there are not as many"""
+    """[(the base's name, the other's reference)] of what differs; paired by position, or by name if one has more"""
     if len(other) == len(base):
         return [(name, ref) for (name, right), (_, ref) in zip(base, other) if ref != right]
     by_name = dict(other)
@@ -210,7 +210,7 @@ def _dot(a: Gradients, b: Gradients) -> np.float64:
 
 
 class Descent:
-    """Plain gradient descent on one text, always from the same parameters and with the same length of the first step.
+    """Plain gradient descent on one text, always from the same parameters and at the same learning rate.
 
     right: the losses with the right gradient
     """
@@ -223,7 +223,7 @@ class Descent:
         self.right = self.losses()
 
     def losses(self, steps: int | None = None) -> list[float]:
-        """The loss before each step, and after the last; it ends where the loss is no longer finite"""
+        """The loss before each step, and after the last, as long as it is finite"""
         model, losses = self.read.model, []
         with parameters_set(model, self.start), np.errstate(all="ignore"):
             for _ in range(1 + (steps or self.steps)):
@@ -237,9 +237,9 @@ class Descent:
         return losses
 
     def _rate(self, gradients: Gradients) -> float:
-        """A quarter of the first rate with which each of three steps brings the loss down.
+        """A quarter of the first learning rate at which each of three steps lowers the loss.
 
-        The rates that are tried begin with loss/‖gradient‖², which would bring a linear loss to 0, and are halved.
+        Tried are loss/‖gradient‖², which would bring a linear loss to 0, half of it, a quarter, and so on.
         """
         self.rate = self.read.run() / max(float(_dot(gradients, gradients)), 1e-30)
         for _ in range(20):

@@ -1,4 +1,4 @@
-"""From a computation to a page: record it, measure slopes, compare other backwards, and write it all down."""
+"""From a computation to a page: record it, measure slopes, compare other backwards, and write the page."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -116,7 +116,7 @@ def explore_function(
     if recorder.error is None:
         notes += _not_repeatable(recorder, again())
     if run.subject is not None and run.dy is not None:
-        with suppress(Exception):                        # why something cannot be measured, the report says
+        with suppress(Exception):                        # the report says why something cannot be measured
             found = measure_function(pages.store, run.subject, run.dy, run.gradients)
             targets = [[name, pages.store.refer(slopes)] for name, slopes in found.items()]
         with suppress(Exception):

@@ -16,7 +16,7 @@ class FunctionRun:
     """One forward and one backward of f, each time with the same dy, in the dtypes that its arrays have.
 
     subject    f as gradcheck sees it; None if gradcheck refuses it, or f raised: then f alone runs
-    dy         what the backward was given, once it has run;  gradients: {name: array} that it returned
+    dy         the upstream gradient, once it has run;  gradients: {name: array} that it returned
     partners   {name of the backward: (name of its forward,)}, whatever they are called
     """
 
@@ -28,7 +28,7 @@ class FunctionRun:
         self.gradients: dict[str, Any] = {}
         self.partners: dict[str, tuple[str, ...]] = {}
         self.rng = np.random.default_rng((seed, 1))      # gradcheck's, so that the page has the numbers of its report
-        with suppress(Exception):                        # the page shows the line that raised; why, gradcheck says
+        with suppress(Exception):                        # the page shows the line that raised, the report why
             own = {name: x for name, x in options.items() if name in OF_GRADCHECK}
             self.subject = subject = Subject(f, inputs, self.options, **own)
             with suppress(Exception):                    # it settles which inputs have a gradient

@@ -15,7 +15,7 @@ from mini_tf.trace import Call
 
 import numpy as np
 
-FAR = 50.0               # e⁻⁵⁰ is nothing beside 1
+FAR = 50.0               # e⁻⁵⁰ is negligible compared with 1
 
 
 def input_names(call: Call) -> list[str]:
@@ -64,7 +64,7 @@ def _subject(f: Any, inputs: dict[str, Any]) -> Subject:
 
 
 def _finite(x: Any) -> Any:
-    """Scores of −∞, which a mask has made, become large finite ones: at ∞ there are no slopes."""
+    """x with masked scores, −∞, replaced by large finite ones: at ∞ there are no slopes."""
     if not is_float(x) or np.isfinite(to_host(x)).all():
         return x
     return np.nan_to_num(to_host(x), posinf=FAR, neginf=-FAR)

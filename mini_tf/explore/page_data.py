@@ -51,22 +51,22 @@ class PageData:
 
     def recording(self, recorder: Recorder, label: str, names: dict[int, str] | None = None, **more) -> dict[str, Any]:
         """What the page holds of a recording: its calls and lines. names: {id of a layer: its path in the model}"""
-        names, kept = names or {}, self.kept(recorder)
-        shown = {frame.maker.number for frame in recorder.frames if frame.number in kept and frame.maker} | kept
+        names, shown = names or {}, self.shown_calls(recorder)
+        with_sheets = {frame.maker.number for frame in recorder.frames if frame.number in shown and frame.maker} | shown
         frames = [
             {
-                "sheet": self._sheet(frame.written) if frame.number in shown else None,
+                "sheet": self._sheet(frame.written) if frame.number in with_sheets else None,
                 "parent": frame.parent and frame.parent.number, "line": frame.line,
                 "back": frame.is_backward, "maker": frame.maker and frame.maker.number,
                 "at": names.get(id(frame.owner), ""), "name": frame.written.name, "arguments": frame.arguments,
-                "error": frame.error, "kept": frame.number in kept,
+                "error": frame.error, "shown": frame.number in shown,
             }
             for frame in recorder.frames
         ]  # fmt: skip
         lines = [
             {"frame": line.frame.number, "first": line.first, "last": line.last, "made": self._made(line)}
             | ({"error": line.error} if line.error else {})
-            for line in recorder.lines if line.frame.number in kept
+            for line in recorder.lines if line.frame.number in shown
         ]  # fmt: skip
         failed = next((line.error for line in recorder.lines if line.error), "") if recorder.error else ""
         return {"label": label, "frames": frames, "lines": lines, "stopped": failed} | more
@@ -80,16 +80,16 @@ class PageData:
         return found
 
     @staticmethod
-    def kept(recorder: Recorder) -> set[int]:
-        """Numbers of the calls that made an array, failed, or have such calls inside"""
-        kept: set[int] = set()
+    def shown_calls(recorder: Recorder) -> set[int]:
+        """The numbers of the calls that made an array, or failed, and of the calls around them"""
+        shown: set[int] = set()
         for line in recorder.lines:
             if line.error or any(isinstance(ref, int) for _, ref, _ in line.made):
                 frame: Frame | None = line.frame
-                while frame is not None and frame.number not in kept:
-                    kept.add(frame.number)
+                while frame is not None and frame.number not in shown:
+                    shown.add(frame.number)
                     frame = frame.parent
-        return kept
+        return shown
 
     def _sheet(self, written):
         sheet = written.sheet
@@ -123,8 +123,8 @@ def bad_numbers(pages: PageData, recorder: Recorder) -> list[str]:
 
 def alternative_data(other: Alternative, recorder: Recorder) -> dict[str, Any]:
     """What the page holds of an Alternative; its lines are numbered as the recording's, in which some are left out."""
-    kept = PageData.kept(recorder)
-    numbers = [number for number, line in enumerate(recorder.lines) if line.frame.number in kept]
+    shown = PageData.shown_calls(recorder)
+    numbers = [number for number, line in enumerate(recorder.lines) if line.frame.number in shown]
     lines = {new: other.lines[number] for new, number in enumerate(numbers) if number in other.lines}
     edited = highlighted(other.edited)[0] if other.edited else ""
     return vars(other) | {"lines": lines, "edited": edited}

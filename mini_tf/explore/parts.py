@@ -25,11 +25,11 @@ import numpy as np
 DEEPEST = 6
 SIGNS = {ast.Add: 1, ast.Sub: -1}
 SYMBOLS = {ast.Div: "/", ast.MatMult: "@", ast.Pow: "**"}
-MADE_LATER = ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
-Parts = dict[str, Any]   # {"src": its text, "value": a reference, "op": what joins its parts, "of": [Parts], …}
-
+DEFERRED = ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
 SUMS = "+", "sum", "mean", "sum_to"
 CLOSE = 1e-4             # relative to the largest entry, of a sum also of its terms: their order changes its rounding
+
+Parts = dict[str, Any]   # {"src": its text, "value": a reference, "op": what joins its parts, "of": [Parts], …}
 
 
 class PartFinder:
@@ -52,7 +52,7 @@ class PartFinder:
                 node = node.body if self.evaluator.plain(node.test) else node.orelse
             self._match_calls(node)
             found = self._parts(node, value, 0)
-        except Exception:                                # an expression of a kind that nobody has thought of
+        except Exception:                                # an expression of an unforeseen kind
             return None
         return found if "op" in found else None
 
@@ -91,7 +91,7 @@ class PartFinder:
         return {"src": source, "value": self.store.refer(value)}
 
     def _operation(self, node, value):
-        """(symbol, expressions of the operands, what else is to be known) of an expression; None if it is no such"""
+        """(symbol, the operands' expressions, further fields of its Parts) of an expression; None of any other"""
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return "+", [node.operand], {"signs": [-1]}
         if isinstance(node, ast.BinOp) and type(node.op) in SIGNS:
@@ -141,7 +141,7 @@ class PartFinder:
     # What other functions returned ----------------------------------------------------------------------------------
 
     def _match_calls(self, node):
-        """Give each call of a function that was followed what it returned: in their order, and by their code."""
+        """Give the node of each recorded call what the call returned; they are matched in order and by their code."""
         waiting = list(self.calls)
         for call in _in_order(node):
             if not waiting:
@@ -198,8 +198,8 @@ def _together(symbol, operands, more, shape):
 
 
 def _in_order(node):
-    """The calls of an expression in the order in which Python makes them; none that are made later, or several times"""
-    if isinstance(node, MADE_LATER):
+    """The calls of an expression in the order in which Python makes them, without those made later or several times"""
+    if isinstance(node, DEFERRED):
         return
     for child in ast.iter_child_nodes(node):
         yield from _in_order(child)

@@ -1,4 +1,4 @@
-"""Readings: what a model is given to read, so that it has a loss, and what its arrays' axes then are."""
+"""Readings: a model with a text to read, so that it has a loss, and the meaning of its arrays' axes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ Moments = list[tuple[str, dict[str, Array]]]             # of a training: (label
 class Reading:
     """A model with a batch that has one text in it.
 
-    words      what it reads, a label for each row;  asked: what it is to predict, for the page's heading
+    words      what it reads, a label for each row;  asked: what it is to predict
     axes       of its arrays;  text: what it reads, as it is written
     notes      sentences about what was left out
     """
@@ -233,9 +233,9 @@ def _labels(words):
 def gradients_between_words(model: Any, batch: Any, words: Sequence[str]) -> list[tuple[str, Array]]:
     """[(label, norms)]: how much gradient each word's loss sends to each word, into each layer and out of the last.
 
-    norms (rows, T): row t for the loss at word t, ‖∂loss_t/∂x_s‖; one row for all losses together if the text has one
-    loss, or one that is no cross-entropy. The batch is repeated, so that each copy keeps the loss of one word: one
-    backward gives all rows. [] without layers, and for batches of more than one text.
+    norms (rows, T): ‖∂loss_t/∂x_s‖, row t for the loss at word t; a single row if the text has one loss, or one that is
+    no cross-entropy. The batch is repeated, and each copy has the loss of one word: one backward gives all rows. [] of
+    models without layers, and for batches of more than one text.
     """
     T = len(words)
     if T < 2 or not isinstance(batch, np.ndarray) or len(batch) != 1:
@@ -247,8 +247,8 @@ def gradients_between_words(model: Any, batch: Any, words: Sequence[str]) -> lis
         if op is not ops.cross_entropy or losses != T:
             return run(*inputs, **options)
         logits, targets, *rest = inputs
-        kept = np.where(np.eye(T, dtype=bool), targets, ABSENT)
-        return run(logits, kept, ABSENT, *rest[1:], **options)
+        own = np.where(np.eye(T, dtype=bool), targets, ABSENT)
+        return run(logits, own, ABSENT, *rest[1:], **options)
 
     with watching(one_word_each), trace() as calls:
         model.clear_gradients()

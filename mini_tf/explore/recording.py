@@ -8,7 +8,7 @@
     for line in recorder.lines:
         print(line.frame.sheet.title, line.first, line.made)
 
-Python itself reports each line before it runs (`sys.settrace`). When the next one is reported, or the function returns,
+Python itself reports each line before it runs (`sys.settrace`). When it reports the next one, or the function returns,
 the names that the line assigns to are looked up in the function's own variables. So what is recorded is what ran.
 """
 
@@ -31,13 +31,14 @@ from mini_tf.explore.sheets import Sheet, WrittenCode, written_code
 import numpy as np
 
 NOTHING = object()
-Named = tuple[str, Reference]
-Made = tuple[str, Reference, Parts | None]
 COMPOUND = ast.FunctionDef, ast.ClassDef, ast.For, ast.While, ast.If, ast.With, ast.Try, ast.Match
 WRITING = ast.Call, ast.Subscript, ast.AugAssign         # statements with one of these may write into any array
 MOST_COMPARED = 1_000_000                                # entries of an array that is looked at again after each line
 FORWARD, BACKWARD = ("forward", "fwd", "__call__"), ("backward", "back", "backprop", "bwd")
 ASSIGNMENTS = ast.Assign, ast.AnnAssign, ast.AugAssign
+
+Named = tuple[str, Reference]
+Made = tuple[str, Reference, Parts | None]
 
 
 @dataclass(eq=False)
@@ -117,7 +118,7 @@ class Recorder:
     def _enter(self, frame, event, _):
         try:
             return self._entered(frame)
-        except Exception:                                # whatever cannot be recorded must not stop what is recorded
+        except Exception:                                # what cannot be recorded must not stop the computation
             return None
 
     def _entered(self, frame):
@@ -165,8 +166,8 @@ class Recorder:
     def _return(self, call, frame, value):
         self._complete(call, frame, value)
         call.variables, call.frame, call.running = dict(frame.f_locals), None, ()
-        given_back = value if isinstance(value, tuple) else (value,)
-        call.returned = {one.__code__ for one in given_back if inspect.isfunction(one)}
+        returned = value if isinstance(value, tuple) else (value,)
+        call.returned = {one.__code__ for one in returned if inspect.isfunction(one)}
         self.open.remove(call)
         if self.open and call.parent is self.open[-1]:
             call.parent.calls.append((call, value))
@@ -203,8 +204,8 @@ class Recorder:
         if isinstance(statement, ast.FunctionDef):
             defined = frame.f_locals.get(statement.name)
             code = getattr(defined, "__code__", None)
-            kept = [name for name in getattr(code, "co_freevars", ()) if name != "self"]
-            return [(statement.name, self.store.text(f"keeps {', '.join(kept)}" if kept else "keeps nothing"), None)]
+            names = [name for name in getattr(code, "co_freevars", ()) if name != "self"]
+            return [(statement.name, self.store.text(f"keeps {', '.join(names) or 'nothing'}"), None)]
         found = []
         for name in sorted(_names_written(statement)):   # of for, with, :=
             found += [(*one, None) for one in self._named(name, frame.f_locals.get(name, NOTHING))]
@@ -277,8 +278,8 @@ class Recorder:
         if not (is_its_backward or call.written.name in self.partners):
             return []
         names = [name for name in inspect.getargs(forward.written.code).args if name != "self"]
-        given = dict(forward.arguments)
-        floats = [name for name in names if self.store.is_float_array(given.get(name))]
+        arguments = dict(forward.arguments)
+        floats = [name for name in names if self.store.is_float_array(arguments.get(name))]
         return floats if len(floats) == count else names
 
     def _named(self, name, value):
@@ -314,8 +315,8 @@ class Recorder:
             known = call.frame.f_locals if call.frame is not None else call.variables
             if all(known.get(name, NOTHING) is variables.get(name, NOTHING) for name in written.code.co_freevars):
                 found.append(call)
-        # One that keeps nothing may be of any of these calls: backwards run in reverse order, each once.
-        found.sort(key=lambda call: call.frame is None)  # those that still run come first
+        # A function that keeps nothing may belong to any of these calls: backwards run in reverse order, each once.
+        found.sort(key=lambda call: call.frame is None)  # calls that still run come first
         call = next((call for call in found if written.key not in call.run_inside), found[0] if found else None)
         if call is not None:
             call.run_inside.add(written.key)
@@ -353,7 +354,7 @@ def _what_is_written(target, variables):
 
 
 def _own_nodes(statement):
-    """The nodes of a statement, of a compound one those of its first line"""
+    """The nodes of a statement; of a compound statement, the nodes of its first line"""
     if isinstance(statement, COMPOUND):
         parts = [getattr(statement, name, None) for name in ("target", "iter", "test", "subject")]
         parts += [one for item in getattr(statement, "items", []) for one in (item.context_expr, item.optional_vars)]

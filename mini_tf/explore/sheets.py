@@ -1,4 +1,4 @@
-"""Sheets: the source of a function as it stands in its file, forward and backward under each other."""
+"""Sheets: the source of a function as it stands in its file, its backward below its forward."""
 
 import ast
 import inspect
@@ -16,7 +16,7 @@ class Sheet:
     """The outermost function, or method, that some code belongs to.
 
     title      "layer_norm", "MultiHeadAttention.across"
-    file       relative, "mini_tf/ops/normalization.py"; `first` is the number of its first line there
+    file       relative, "mini_tf/ops/normalization.py";  first: the number of its first line in the file
     source     its lines
     formula    the docstring's text without its source: the function's own, or its class's
     docstring  (first, last) line of it, or None
@@ -114,7 +114,7 @@ def first_line(node: Any) -> int:
 
 
 def _collect(body, found):
-    """Add {line: [statement]} of a function's body, without those of functions inside it."""
+    """Add {line: [statement]} of a function's body, without the statements of functions inside it."""
     for statement in body:
         inner = [getattr(statement, part, []) for part in ("body", "orelse", "finalbody")]
         inner += [handler.body for handler in getattr(statement, "handlers", [])]

@@ -1,6 +1,6 @@
 """Measured slopes to compare the gradients with: each op's inputs are moved a little, in float64.
 
-For every op that ran, with the dy that its backward was given: the slope of φ = Σ dy·y in each entry of each input. By
+For every op that ran, with the dy that its backward got: the slope of φ = Σ dy·y in each entry of each input. By
 the chain rule these are the slopes of the loss if every step before it was right. For the largest entries of the
 parameters' gradients, the slope of the loss itself is measured as well: the whole model runs again for each.
 """
@@ -20,7 +20,7 @@ from mini_tf.types import Array
 
 import numpy as np
 
-MOST = 4096              # entries of an array that are measured, of those that the page shows
+MOST = 4096              # entries of an array that are measured, among the entries that the page shows
 MOST_OF_LAYER = 1024     # of an input of a layer, and of a variable inside an op, which take longer
 MOST_OF_LOSS = 6         # of a parameter, for the slope of the whole loss
 LEAST = 4                # of any
@@ -54,7 +54,7 @@ def measure_steps(store: Store, run: Callable[[], Any], recorder: Recorder, most
 
 def measure_loss(store: Store, f: Callable[..., Any], inputs: Sequence[Any], parameters: dict[str, Parameter]) -> None:
     """Measure the slope of a loss in the largest entries of each parameter's gradient."""
-    gradients = {name: to_host(grad) for name, p in parameters.items() if p.trainable and (grad := p.grad) is not None}
+    gradients = {name: to_host(p.grad) for name, p in parameters.items() if p.trainable and p.grad is not None}
     entries = {}
     for name, gradient in gradients.items():
         shown = store.entries_shown(gradient.shape)
@@ -114,9 +114,9 @@ def _measure(
 
 
 def _without_slopes(store: Store, call: Call) -> dict[str, Array]:
-    """{name of an input: its gradient}, of mini_tf's layers only those that have no slopes yet
+    """{name of an input: its gradient}; of mini_tf's layers, only gradients that have no slopes yet
 
-    A layer hands on what its ops gave back, and theirs have been measured.
+    A layer returns what its ops have returned, and those have been measured.
     """
     gradients = call.gradients if isinstance(call.gradients, tuple) else (call.gradients,)
     floats = [name for name, x in zip(input_names(call), call.inputs) if is_float(x)]
@@ -135,7 +135,7 @@ def _chosen(gradient: Array, most: int, rng: np.random.Generator, shown: Array) 
     return np.sort(shown[np.concatenate([order[: most // 2], order[most // 2 :][others]])])
 
 
-# How many entries there is time for ----------------------------------------------------------------------------------
+# How many entries time allows -----------------------------------------------------------------------------------------
 
 
 def _affordable(store: Store, costs: dict[Call, float], most: int) -> list[tuple[Call, int]]:

@@ -13,20 +13,12 @@ from mini_tf.training.presets import PRESETS
 from mini_tf.types import PathLike
 
 TEXT = "What, is Horatio there? A piece of him."
-BEGINS, WORDS = "BERNARDO:\nWho's there?", 12000         # characters of the play, from its beginning
+FIRST_LINES, LENGTH = "BERNARDO:\nWho's there?", 12000   # in characters
 QUICK = PRESETS["quick"]
 SMALL = replace(
-    QUICK,
-    name="small",
-    description="quick's model in small: seconds",
-    model=QUICK.model | {"T": 12},
-    vectors="random",
-    embedding_scale=1.0,
-    learning_rate=3e-3,
-    batch=32,
-    steps=300,
-    every=300,
-)
+    QUICK, name="small", description="quick's model in small: seconds", model=QUICK.model | {"T": 12},
+    vectors="random", embedding_scale=1.0, learning_rate=3e-3, batch=32, steps=300, every=300,
+)  # fmt: skip
 
 
 @on_one_core
@@ -56,6 +48,6 @@ def small_model(corpus: PathLike | None = None, seed: int = 0) -> tuple[Any, Voc
 
 def spoken(play: str) -> str:
     """What is said in the first scenes of Hamlet: without the speakers' names and the line breaks."""
-    begin = play.find(BEGINS)
-    lines = play[max(begin, 0) :][:WORDS].split("\n")
+    begin = play.find(FIRST_LINES)
+    lines = play[max(begin, 0) :][:LENGTH].split("\n")
     return " ".join(line for line in lines if line and not re.fullmatch(r"[A-Z ]+:", line))

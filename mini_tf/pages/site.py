@@ -1,4 +1,4 @@
-"""The site: all that there is to read, as one folder of HTML that asks no network for anything.
+"""The site: everything there is to read, as one folder of HTML that needs no network.
 
     python -m mini_tf.pages site DIR         # then open DIR/index.html
 
@@ -113,7 +113,7 @@ class Site:
         return [(join(dirname(path), file.name), _title(file.read_text(encoding="utf-8"))) for file in files]
 
     def _followed(self, path, link):
-        """Where a link of this page leads in the site, which gets what is there. A broken one stays as it is."""
+        """A link of this page as the site has it; what it leads to joins the site. A broken one stays as it is."""
         target, mark, anchor = unquote(link).partition("#")
         target = normpath(join(dirname(path), target))
         if link[0] == "#" or EXTERNAL.match(link) or target.startswith("..") or not (self.root / target).exists():

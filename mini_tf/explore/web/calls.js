@@ -7,7 +7,7 @@ function flowOf(frame) {
   const last = frame.lines[frame.lines.length - 1];
   const y = last ? madeBy(last).map((one) => arrayOf(one.ref)).find(Boolean) : null;
   const text = last ? madeBy(last).find((one) => one.name === "loss" && one.ref && one.ref.text !== undefined) : null;
-  const back = frame.backwards.find((one) => one.back && one.kept && one.lines.length);
+  const back = frame.backwards.find((one) => one.back && one.shown && one.lines.length);
   if (!back) {                                         // it hands on what its last call gave back: so its first call's dx is its own
     const [first] = stepsInside(frame.inside), inner = first ? flowOf(first.frame) : null;
     return inner ? { ...inner, y, loss: text, given: null, adds: [] } : { y, loss: text, back: null };
@@ -27,10 +27,10 @@ function isSumOfArrays(part) {
 /* Calls that have a backward, as a tree: calls without one are skipped. */
 function stepsInside(frames) {
   return frames.flatMap((frame) => {
-    if (!frame.kept || frame.back) return [];
+    if (!frame.shown || frame.back) return [];
     const inside = stepsInside(frame.inside);
     const isLayer = inside.length && frame.at && !page.sheets[frame.sheet].title.includes(".");
-    return isLayer || frame.backwards.some((one) => one.back && one.kept) ? [{ frame, inside }] : inside;
+    return isLayer || frame.backwards.some((one) => one.back && one.shown) ? [{ frame, inside }] : inside;
   });
 }
 

@@ -1,6 +1,6 @@
 """The API reference as pages of the site: every public name, its signature, docstring and source. It needs pdoc.
 
-pdoc finds out what there is and makes the pages; `docstrings.py` reads our docstrings, `module.html.jinja2` and
+pdoc finds the names and makes the pages; `docstrings.py` reads our docstrings, `module.html.jinja2` and
 `index.html.jinja2` say what stands on a page, `theme.css` and `custom.css` how it looks.
 """
 
@@ -125,9 +125,9 @@ def _shorten(function: pdoc.doc.Function) -> None:
 
 
 def _document_fields(cls: Any) -> None:
-    """Make the comment beside a dataclass's field its docstring."""
+    """The docstring of a dataclass's field is the comment on its line."""
     tree, lines = _tree(cls), dedent(cls.source).split("\n")
-    fields = {node.target.id: node for node in getattr(tree, "body", ()) if isinstance(node, ast.AnnAssign)}
+    fields = {node.target.id: node for node in getattr(tree, "body", ()) if hasattr(node, "annotation")}
     for member in cls.own_members:
         if node := fields.get(member.name):
             member.annotation_str, member.default_value_str = f": {ast.unparse(node.annotation)}", ""

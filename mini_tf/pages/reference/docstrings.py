@@ -11,7 +11,7 @@ from mini_tf.pages import highlighted
 
 from markupsafe import Markup, escape
 
-# A formula, shapes with an arrow between them, parts that are kept apart by two spaces or more, an indented line
+# A formula, shapes with an arrow between them, parts separated by two or more spaces, an indented line
 AS_WRITTEN = re.compile(r" [=→] | {2}|^ ", re.MULTILINE)
 NEW_LINE = re.compile(r"\n(?=Source: |Raises? [A-Z])")   # the only lines of prose that do not join the one above
 
