@@ -65,14 +65,14 @@ def reading(
 ) -> Reading:
     """The Reading of a text by a model. Raises UserError for a text without words that the model knows."""
     if isinstance(model, Translator):
-        return _sentence(model, vocabulary, text)
+        return _translated(model, vocabulary, text)
     if isinstance(model, Classifier):
-        return _labelled(model, vocabulary, text)
-    words, notes = _known(text, vocabulary)
+        return _classified(model, vocabulary, text)
+    words, notes = _known_words(text, vocabulary)
     if isinstance(model, MaskedWordModel):
-        return _gap(model, vocabulary, words, notes)
+        return _masked_word(model, vocabulary, words, notes)
     if isinstance(model, TextModel) and hasattr(model, "loss"):
-        return _window(model, vocabulary, words, notes)
+        return _next_word(model, vocabulary, words, notes)
     raise UserError(f"a {type(model).__name__} has no backward to look at; name a run of a model trained by gradients")
 
 
@@ -95,7 +95,7 @@ def of_batch(model: Layer, batch: Any, words: Sequence[str] = ()) -> Reading:
     return Reading(model, batch, list(words), [], axes)
 
 
-def _window(model, vocabulary, words, notes):
+def _next_word(model, vocabulary, words, notes):
     if len(words) < 2:
         left_out = f" ({notes[0]})" if notes else ""
         raise UserError(
@@ -123,7 +123,7 @@ def _reads_any_length(model):
     return getattr(model, "readout", "shared") == "shared" or not isinstance(model.readout, str)
 
 
-def _labelled(model, vocabulary, text):
+def _classified(model, vocabulary, text):
     words, ids, notes = _encoded(text, "english", vocabulary, model.T)
     label = int(np.asarray(to_host(model.logits(ids[None]))).argmax())
     notes.append(f"The loss is −ln p of the class that the model finds most probable: {vocabulary.classes[label]}.")
@@ -132,12 +132,12 @@ def _labelled(model, vocabulary, text):
     return Reading(model, batch, _labels(words), asked, _axes(model, labels, ids), notes, join(words))
 
 
-def _gap(model, vocabulary, words, notes):
+def _masked_word(model, vocabulary, words, notes):
     words = [word for word in words if word != "[MASK]"][: model.T - 1] + ["\n"]
-    places = [i for i, word in enumerate(words) if word.isalpha()]
-    if not places:
+    candidates = [i for i, word in enumerate(words) if word.isalpha()]
+    if not candidates:
         raise UserError("the text has no word to hide, expected at least one that the model knows")
-    hidden = max(places, key=lambda i: len(words[i]))
+    hidden = max(candidates, key=lambda i: len(words[i]))
     ids = vocabulary.encode(words)[None]
     targets = np.full_like(ids, ABSENT)
     targets[0, hidden] = ids[0, hidden]
@@ -149,7 +149,7 @@ def _gap(model, vocabulary, words, notes):
     return Reading(model, MaskedBatch(read, targets), shown, [shown[hidden]], axes, notes, join(words).strip("\n"))
 
 
-def _sentence(model, vocabularies, text):
+def _translated(model, vocabularies, text):
     french, english = vocabularies
     source, ids, notes = _encoded(text, "french", french, model.T)
     target = translations(model, [ids], 5, 0.0)[0].words
@@ -175,13 +175,12 @@ def _encoded(text, language, vocabulary, T):
     return words[:T], vocabulary.encode(words[:T]), notes
 
 
-def _known(text, vocabulary):
+def _known_words(text, vocabulary):
     """(the words of a text that a vocabulary knows, notes)"""
     words, notes = tokenize(text.replace("\\n", "\n")), []
     if not words:
         raise UserError(f"the text {text!r} has no words, expected some, as in --text \"What, is Horatio there?\"")
-    unknown = vocabulary.unknown(words)
-    if unknown:
+    if unknown := vocabulary.unknown(words):
         shown = ", ".join(unknown[:10]) + (" …" if unknown[10:] else "")
         notes.append(f"Left out, because the model does not know them: {shown}.")
     words = [word for word in words if word in vocabulary]
@@ -195,8 +194,8 @@ def _axes(model, labels, likely=()):
     attentions = [one for _, one in model.members() if isinstance(one, MultiHeadAttention)]
     sizes, clash = {}, {one.m for one in attentions}     # sizes that say nothing of what an axis is
     for name, p in model.parameters().items():
-        places = 1 if name.endswith(("table", "positions.P")) else 0     # the first axis of these is words, or places
-        clash |= set(p.data.shape[places:])
+        first = 1 if name.endswith(("table", "positions.P")) else 0      # their first axis is words, or positions
+        clash |= set(p.data.shape[first:])
     clash -= {len(labels.get("vocabulary", ()))}
     for kind, names in labels.items():
         clash |= {len(names)} & sizes.keys()
@@ -255,10 +254,8 @@ def gradients_between_words(model: Any, batch: Any, words: Sequence[str]) -> lis
         _, backward = model.loss(copies)
         backward()
     model.clear_gradients()
-    found = []
     layers = [call for call in calls if _is_layer(call) and call.gradients is not None]
-    for number, call in enumerate(layers):
-        found.append((f"into layers.{number}", _norms(call.gradients, T)))
+    found = [(f"into layers.{number}", _norms(call.gradients, T)) for number, call in enumerate(layers)]
     if layers:
         found.append((f"out of layers.{len(layers) - 1}", _norms(layers[-1].dy, T)))
     each = T if losses == T else 1                       # the model's loss is the mean of the words' losses

@@ -32,8 +32,6 @@ def rendered_pages(packages: list[str] = PACKAGES) -> dict[str, str]:
     pdoc.render.configure(template_directory=Path(__file__).parent, search=False)
     pdoc.render.env.filters |= {"docstring_html": docstring_html, "first_line": first_line, "source_html": source_html}
     pdoc.render.env.globals |= {"included": partial(pages.included, pages.HERE)}
-    for package in map(import_module, packages):         # some names are loaded when asked for, and pdoc does not ask
-        vars(package).update({name: getattr(package, name) for name in getattr(package, "__all__", ())})
     modules = {name: pdoc.doc.Module(import_module(name)) for name in packages}
     homes = {(cls.obj.__module__, cls.obj.__qualname__): module.modulename
              for module in map(with_our_members, modules.values()) for cls in module.classes}  # fmt: skip
