@@ -5,7 +5,7 @@ import inspect
 from functools import cached_property
 from types import CodeType
 
-from mini_tf.gradcheck.source import first_line, parsed
+from mini_tf.gradcheck.source import first_line, text_of
 from mini_tf.places import place
 
 FOUND = {}                           # (file, code) -> WrittenCode, or None if its source cannot be had
@@ -89,12 +89,12 @@ def _find(code):
         return None
     try:
         text = "".join(inspect.findsource(code)[0])
-        nodes = _nodes_of(code, parsed(text))
+        nodes = _nodes_of(code, text_of(text).tree)
     except (OSError, SyntaxError, TypeError):
         return None
     if len(nodes) != 1:
         return None
-    way = _way_to(parsed(text), nodes[0])
+    way = _way_to(text_of(text).tree, nodes[0])
     classes = [one for one in way if isinstance(one, ast.ClassDef)]
     functions = [one for one in way if not isinstance(one, ast.ClassDef)]
     return WrittenCode(code, text, functions, classes[-1] if classes else None)

@@ -34,7 +34,7 @@ def planted(bug: Edit) -> Iterator[None]:
         source, at = _place(bug)
         text = source.file.text
         wrong = text[:at] + bug.replace + text[at + len(bug.find) :]
-        with running_as({source.function: compiled(source.function, wrong, text)}), _shown_as(source.path, wrong):
+        with running_as({source.function: compiled(source.function, wrong)}), _shown_as(source.path, wrong):
             yield
 
 
