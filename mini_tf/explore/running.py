@@ -10,6 +10,7 @@ from mini_tf.gradcheck import Subject
 from mini_tf.gradcheck.adapters import Pair, name_of
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.gradcheck.measure.points import random_dy
+from mini_tf.gradcheck.needs import settle
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class Run:
 
     def _prepare(self, subject):
         with suppress(Exception):                        # settles what has a gradient; why not, the checker says
-            subject.prepare(lambda y, backward: random_dy(y, np.random.default_rng(0), backward))
+            settle(subject, np.random.default_rng(0))
         if isinstance(subject.adapter, Pair):
             both = subject.adapter.f, subject.adapter.backward
             forward, backward = (one if isinstance(one, str) else name_of(one) for one in both)
@@ -54,7 +55,7 @@ class Run:
             return
         with self.subject.as_given():
             for name, x in [*self.subject.tensors.items()]:
-                self.subject.replace(name, x.copy())     # which it may write into
+                self.subject.arrays[name] = x.copy()     # which it may write into
             y, backward = self.subject.forward()
             on_backward()
             if self.dy is None:

@@ -95,7 +95,7 @@ def _ask(title: str, missing: list[str]) -> str:
     options = " ".join(f"--shape {name}=3,4" for name in missing)
     return (
         f"{title}: what is the shape of {', '.join(missing)}? Add {options}, with your sizes ('ids=2,3 int<7', "
-        f"'mask=3,3 bool', y=onehot(4,5), s= for a number; what is no array is --arg {missing[-1]}=2, or a dict of them "
+        f"'mask=3,3 bool', y=onehot(4,5), s= for a number; what is no array is --arg {missing[-1]}=2, or "
         f"\"{missing[0]}={{'W': randn(3,4)}}\"), or write into the docstring: Example: "
         + ", ".join(f"{name} (3, 4)" for name in missing)
     )

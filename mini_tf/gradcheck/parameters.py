@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from mini_tf.gradcheck.adapters import argument_names
+from mini_tf.gradcheck.adapters import taken_by
 from mini_tf.gradcheck.errors import Refused
 
 
@@ -27,10 +27,10 @@ def parameters_of(f: Any, inputs: Sequence[Any], params: Any = None) -> tuple[di
         if not (hasattr(p, "data") and hasattr(p, "grad")):
             raise Refused(f"params: {name} is of type {type(p).__name__}, expected a Parameter, or a name in text")
     f = getattr(f, "func", f)
-    owners = {"": f, "self": getattr(f, "__self__", None)} | dict(zip(argument_names(f), inputs))
+    owners: dict[str, Any] = {"": f, "self": getattr(f, "__self__", None), **dict(zip(taken_by(f).names, inputs))}
     if inspect.isfunction(f):
         variables = inspect.getclosurevars(f)
-        owners |= variables.globals | variables.nonlocals
+        owners |= {**variables.globals, **variables.nonlocals}
     layers = {name: one for name, one in owners.items() if is_layer(one)}
     every = {id(p): (name, p, True) for name, p in given.items()}                # {id: (name, Parameter, asked)}
     for name, layer in layers.items():

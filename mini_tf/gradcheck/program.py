@@ -6,7 +6,7 @@ import sysconfig
 from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.source import alike
@@ -24,7 +24,7 @@ def is_theirs(path: str) -> bool:
 
 
 @cache
-def _is_formula(path):
+def _is_formula(path: str) -> bool:
     """True for a file of mini_tf with formulas and layers, not with what runs them"""
     return Path(path).is_relative_to(OURS) and not any(Path(path).is_relative_to(one) for one in MACHINERY)
 
@@ -50,7 +50,7 @@ def codes_that_run(run: Callable[[], object]) -> list[CodeType]:
     """The code objects of all functions that run() calls, in the order in which they are first called"""
     codes: dict[CodeType, None] = {}
 
-    def watch(frame, event, arg):
+    def watch(frame: FrameType, event: str, arg: object) -> None:
         if event == "call":
             codes.setdefault(frame.f_code)
 

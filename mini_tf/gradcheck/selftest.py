@@ -12,7 +12,7 @@ import gc
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from mini_tf.errors import UserError
@@ -23,6 +23,7 @@ from mini_tf.gradcheck.explain.edits import Edit, Kind, changed, of_statement, o
 from mini_tf.gradcheck.explain.sites import Site
 from mini_tf.gradcheck.explain.values import filled
 from mini_tf.gradcheck.hooks import expressions_in, nodes_of
+from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.points import random_dy
 from mini_tf.gradcheck.program import codes_that_run
 from mini_tf.gradcheck.report import FAIL, PASS
@@ -30,6 +31,7 @@ from mini_tf.gradcheck.source import Source, compiled, own_nodes, running_as, so
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged
 from mini_tf.places import codes_inside, place
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -46,9 +48,12 @@ class SelfTest:
     """
 
     def __init__(self, name: str):
-        self.name, self.caught, self.missed, self.harmless = name, [], [], []
+        self.name = name
+        self.caught: list[Edit] = []
+        self.missed: list[Edit] = []
+        self.harmless: list[Edit] = []
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(self.caught) and not self.missed
 
     def explain(self) -> str:
@@ -67,7 +72,7 @@ class SelfTest:
 
 
 def self_test(
-    f: Any, *inputs, params: Any = None, grads: Any = None, constants: Sequence[str] = (),
+    f: Any, *inputs: Any, params: Any = None, grads: Any = None, constants: Sequence[str] = (),
     methods: Sequence[str] | None = None, name: str | None = None, seed: int = 0, budget: int | None = None,
     **options: Any,
 ) -> SelfTest:  # fmt: skip
@@ -79,7 +84,7 @@ def self_test(
     """
     weights = {"params": params, "grads": grads, "constants": constants, "methods": methods}
 
-    def fate(wrong):
+    def fate(wrong: CodeType) -> list[Edit]:
         with running_as({maker: wrong}):
             verdict = judge(f, *inputs, **weights, name=name, seed=seed, budget=budget, **options).verdict
             if verdict == PASS:
@@ -87,7 +92,7 @@ def self_test(
         return result.caught if verdict == FAIL else []
 
     with judged(lambda: Subject(f, inputs, options, **weights), name, seed, budget) as (report, subject, evidence, _):
-        if not report:
+        if not (report and subject and evidence):
             raise UserError(f"the self-test starts from a backward that passes, and this one does not:\n{report}")
         if isinstance(subject.adapter, Loss):
             raise UserError("the self-test changes a backward, and this loss comes with its gradients: it has none")
@@ -101,16 +106,16 @@ def self_test(
     return result
 
 
-def _maker(subject, backward):
+def _maker(subject: Subject, backward: FunctionType) -> FunctionType:
     """The function that makes the backward anew in each run; the backward itself, if it stays"""
     makers = [code for code in codes_that_run(subject.forward) if backward.__code__ in codes_inside(code)[1:]]
     owners = gc.get_referrers(makers[0]) if makers else ()               # of the outermost, which is called first
     return next((one for one in owners if isinstance(one, FunctionType)), backward)
 
 
-def _outcomes(subject, evidence):
+def _outcomes(subject: Subject, evidence: Evidence) -> list[Array]:
     """All that a caller sees of two calls of the backward: gradients, dy, inputs; at this point and at random ones"""
-    rng, seen = np.random.default_rng(2), []
+    rng, seen = np.random.default_rng(2), list[Array]()
     evidence.back_to_the_point()
     for _ in range(DRAWS):
         with suppress(*FAILURES):                        # not every f is defined everywhere, or called again
@@ -119,11 +124,11 @@ def _outcomes(subject, evidence):
             seen += [np.copy(g) for _ in range(2) for g in backward(dy).values() if g is not None]
             seen += [np.copy(dy), *map(np.copy, subject.tensors.values())]
         for name, x in [*subject.tensors.items()]:
-            subject.replace(name, rng.standard_normal(x.shape))
+            subject.arrays[name] = rng.standard_normal(x.shape)
     return seen
 
 
-def _same(right, found):
+def _same(right: list[Array], found: list[Array]) -> bool:
     """Whether two backwards gave the same, up to rounding errors"""
     least = 1e-3 * SAME * max(np.abs(a[np.isfinite(a)]).max(initial=0) for a in right)
     shapes, others = ([np.shape(a) for a in some] for some in (right, found))
@@ -132,7 +137,7 @@ def _same(right, found):
 
 def mutants(backward: Source) -> list[Edit]:
     """Small changes of a backward, as the search tries them to mend one, but in loops that might become endless"""
-    function, found, made = backward.node, {}, Counter()
+    function, found, made = backward.node, dict[tuple[int, int, str], Edit](), Counter[tuple[Kind, int, int]]()
     body = [*own_nodes(function)]
     if isinstance(function, ast.Lambda):
         body = [ast.copy_location(ast.Return(function.body), function.body)]
@@ -147,7 +152,7 @@ def mutants(backward: Source) -> list[Edit]:
     return every[:: -(-len(every) // MOST) or 1]
 
 
-def _edits(backward, statement) -> Iterator[Edit]:
+def _edits(backward: Source, statement: Any) -> Iterator[Edit]:
     """The search's edits; gradients that are returned or set, as self.dW or dx[0], times a number; what adds, or not"""
     of, (start, end) = backward.file.of, backward.file.span(statement)
     sites = [Site(backward, statement, part, [backward.node], value) for part, value in expressions_in(statement)]

@@ -63,7 +63,7 @@ class Text:
     def _at(self, line: int, column: int) -> int:
         return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
 
-    def of(self, node: ast.AST) -> str:
+    def of(self, node: Any) -> str:
         """The node's text"""
         start, end = self.span(node)
         return self.text[start:end]

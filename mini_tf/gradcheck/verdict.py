@@ -21,6 +21,7 @@ from mini_tf.gradcheck.measure.points import blind_spots, far, generic, random_d
 from mini_tf.gradcheck.measure.precision import check_precision
 from mini_tf.gradcheck.measure.promises import check_backward, check_forward, check_tensors, place_of, raised
 from mini_tf.gradcheck.measure.slopes import Phi, sweep, watched_relus
+from mini_tf.gradcheck.needs import settle
 from mini_tf.gradcheck.report import FAIL, Comparison, Report
 from mini_tf.gradcheck.subject import Subject
 
@@ -65,7 +66,7 @@ def judged(
 
 def _judge(subject, report, patterns, rng, found, seed, budget):
     """Add all verdicts to the report; found becomes [evidence, that of another point]."""
-    subject.prepare(lambda y, backward: random_dy(y, np.random.default_rng(0), backward))
+    settle(subject, np.random.default_rng(0))
     report.findings += check_tensors(subject.tensors)
     report.refusals += subject.refusals
     report.notes += subject.notes
@@ -191,7 +192,7 @@ def seems_right(subject: Subject, patterns: list[bytes], seed: int = 0) -> bool:
     """
     rng = np.random.default_rng((seed, 2))
     try:
-        subject.prepare(lambda y, backward: random_dy(y, rng, backward))
+        settle(subject, rng)
         findings = check_tensors(subject.tensors)
         y, backward = check_forward(subject)
         findings += check_backward(subject, backward, random_dy(y, rng, backward))[1]

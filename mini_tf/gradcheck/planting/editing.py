@@ -7,17 +7,17 @@
 import linecache
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mini_tf import kernels
-from mini_tf.gradcheck.source import compiled, running_as, source_of
+from mini_tf.gradcheck.source import Source, compiled, running_as, source_of
 from mini_tf.gradcheck.verdict import turn
 
 
 class Edit(NamedTuple):
     """What can be planted, as can a `Bug`: in the source of target (of a class, its __call__), find becomes replace."""
 
-    target: Callable
+    target: Callable[..., Any]
     find: str
     replace: str
 
@@ -44,10 +44,10 @@ def place_of_edit(bug: Edit) -> tuple[str, int]:
     return source.path, source.file.line_of(at)
 
 
-def _place(bug):
+def _place(bug: Edit) -> tuple[Source, int]:
     """(Source of the function, position in its file of what is edited), which must be unique within the function"""
     source = source_of(bug.target)
-    start, end = source.file.starts[source.node.lineno - 1], source.file.starts[source.node.end_lineno]
+    start, end = source.file.span(source.node)
     if (times := source.file.text.count(bug.find, start, end)) != 1:
         name = source.function.__qualname__
         raise ValueError(f"{name}: {bug.find!r} occurs {times} times in its source, expected once")
@@ -55,14 +55,11 @@ def _place(bug):
 
 
 @contextmanager
-def _shown_as(path, text):
+def _shown_as(path: str, text: str) -> Iterator[None]:
     """Inside the block, inspect, tracebacks and all that read source files by linecache read this text of the file."""
-    linecache.checkcache(path)
-    before = linecache.cache.get(path)
+    before = linecache.cache[path]                       # there, as the source was read
+    linecache.cache[path] = len(text), None, text.splitlines(keepends=True), path        # no date: not read again
     try:
-        if before is not None:                           # with its size and date, so that it counts as current
-            linecache.cache[path] = *before[:2], text.splitlines(keepends=True), path
         yield
     finally:
-        if before is not None:
-            linecache.cache[path] = before
+        linecache.cache[path] = before
