@@ -5,7 +5,9 @@ The page itself is `report.html.jinja`, its looks are `report.css`; here is what
 
 import linecache
 import re
+from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 from mini_tf import pages
 from mini_tf.gradcheck.measure.slopes import SWEEP
@@ -35,7 +37,7 @@ def coded(sentence: str) -> Markup:
     return Markup(CODE.sub(lambda found: f"<code>{found[1] or found[2]}</code>", str(escape(sentence))))
 
 
-def pictures(c: Comparison) -> dict:
+def pictures(c: Comparison) -> dict[str, Any]:
     """Your gradient, the measured one and their difference, on one scale of colours"""
     places, said = _shown(c)
     yours, measured = (np.ravel(numbers)[places] for numbers in (c.gradient, c.slopes))
@@ -65,7 +67,7 @@ def _shown(c: Comparison) -> tuple[Array, list[str]]:
     return matrix, said
 
 
-def _cell(c, place, value, most):
+def _cell(c: Comparison, place: int, value: float, most: float) -> dict[str, Any]:
     """What is shown of an entry. Blue is below zero, white zero, orange above, as in the explorer"""
     index, known = tuple(map(int, np.unravel_index(place, c.slopes.shape))), np.isfinite(value)
     mixed = min(1, abs(value) / most) ** 0.7             # small entries stay visible
@@ -75,21 +77,22 @@ def _cell(c, place, value, most):
     return {"at": entry(index), "value": number(value), "short": short, "colour": colour, "worst": index == c.index}
 
 
-def curve(c: Comparison) -> dict:
+def curve(c: Comparison) -> dict[str, Any]:
     """The central difference's distance from two values, {label: [(step, distance)]}, all as powers of ten"""
     lines = {}
     for label, value in {"yours": c.yours, "measured": c.measured}.items():
-        points = np.log10(np.transpose([SWEEP, np.maximum(np.abs(c.sweep - value), 1e-17)]))
+        points = np.log10(np.transpose([SWEEP, np.maximum(np.abs(np.asarray(c.sweep) - value), 1e-17)]))
         lines[label] = points[np.isfinite(points).all(1)].tolist()
     levels = [level for points in lines.values() for _, level in points] or [0]
     return {"lines": lines, "low": int(np.floor(min(levels))), "high": int(np.floor(max(levels))) + 1}
 
 
-def sources(report: Report) -> list[dict]:
+def sources(report: Report) -> list[dict[str, Any]]:
     """The lines near the report's changes or suspects, which are marked; else near the beginning of the backward"""
-    said, marked = [change.place for change in (*report.changes, *report.equal)] + report.suspects, {}
+    said = [change.place for change in (*report.changes, *report.equal)] + report.suspects
+    marked = defaultdict[str, set[int]](set)
     for found in filter(None, map(PLACE.fullmatch, said or [report.place])):
-        marked.setdefault(found[1], set()).add(int(found[2]))
+        marked[found[1]].add(int(found[2]))
     shown = []
     for path, lines in marked.items():
         text = "".join(linecache.getlines(path) or linecache.getlines(str(Path(__file__).parents[2] / path)))

@@ -12,7 +12,7 @@ import gc
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from mini_tf.errors import UserError
@@ -26,7 +26,7 @@ from mini_tf.gradcheck.hooks import expressions_in, nodes_of
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.points import random_dy
 from mini_tf.gradcheck.program import codes_that_run
-from mini_tf.gradcheck.report import FAIL, PASS
+from mini_tf.gradcheck.report import FAIL, NOT_TESTED, PASS
 from mini_tf.gradcheck.source import Source, compiled, own_nodes, running_as, source_of
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged
@@ -83,39 +83,36 @@ def self_test(
     Raises UserError if the backward does not pass as it is, and source.Unavailable if it has no source.
     """
     weights = {"params": params, "grads": grads, "constants": constants, "methods": methods}
-
-    def fate(wrong: CodeType) -> list[Edit]:
-        with running_as({maker: wrong}):
-            verdict = judge(f, *inputs, **weights, name=name, seed=seed, budget=budget, **options).verdict
-            if verdict == PASS:
-                return result.harmless if _same(right, _outcomes(subject, evidence)) else result.missed
-        return result.caught if verdict == FAIL else []
-
-    with judged(lambda: Subject(f, inputs, options, **weights), name, seed, budget) as (report, subject, evidence, _):
-        if not (report and subject and evidence):
+    with judged(lambda: Subject(f, inputs, options, **weights), name, seed, budget) as (report, _, evidence, _):
+        if not report or evidence is None:
             raise UserError(f"the self-test starts from a backward that passes, and this one does not:\n{report}")
-        if isinstance(subject.adapter, Loss):
+        if isinstance(evidence.subject.adapter, Loss):
             raise UserError("the self-test changes a backward, and this loss comes with its gradients: it has none")
         backward, result = source_of(evidence.backward.of), SelfTest(report.name)
-        maker, right = _maker(subject, backward.function), _outcomes(subject, evidence)
+        maker, right = _maker(evidence, backward.function), _outcomes(evidence)
         for m in mutants(backward):
             with suppress(SyntaxError), np.errstate(all="ignore"):       # what is no program needs none either
                 wrong = compiled(maker, changed([m]), backward.file.text)
-                if wrong.co_freevars == maker.__code__.co_freevars:      # else Python does not let it run in this place
-                    fate(wrong).append(m)
+                if wrong.co_freevars != maker.__code__.co_freevars:      # Python does not let it run in this place
+                    continue
+                with running_as({maker: wrong}):
+                    verdict = judge(f, *inputs, **weights, name=name, seed=seed, budget=budget, **options).verdict
+                    harmless = verdict == PASS and _same(right, _outcomes(evidence))
+                if verdict != NOT_TESTED:
+                    (result.caught if verdict == FAIL else result.harmless if harmless else result.missed).append(m)
     return result
 
 
-def _maker(subject: Subject, backward: FunctionType) -> FunctionType:
+def _maker(evidence: Evidence, backward: FunctionType) -> FunctionType:
     """The function that makes the backward anew in each run; the backward itself, if it stays"""
-    makers = [code for code in codes_that_run(subject.forward) if backward.__code__ in codes_inside(code)[1:]]
+    makers = [code for code in codes_that_run(evidence.subject.forward) if backward.__code__ in codes_inside(code)[1:]]
     owners = gc.get_referrers(makers[0]) if makers else ()               # of the outermost, which is called first
     return next((one for one in owners if isinstance(one, FunctionType)), backward)
 
 
-def _outcomes(subject: Subject, evidence: Evidence) -> list[Array]:
+def _outcomes(evidence: Evidence) -> list[Array]:
     """All that a caller sees of two calls of the backward: gradients, dy, inputs; at this point and at random ones"""
-    rng, seen = np.random.default_rng(2), list[Array]()
+    subject, rng, seen = evidence.subject, np.random.default_rng(2), list[Array]()
     evidence.back_to_the_point()
     for _ in range(DRAWS):
         with suppress(*FAILURES):                        # not every f is defined everywhere, or called again
