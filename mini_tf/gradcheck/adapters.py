@@ -1,12 +1,6 @@
 """Adapters: each kind of function or object, called as   y, back = adapter.call(owner, inputs, options).
 
 back(dy) gives whatever the author's backward returned; whose gradient each part is, is decided in `ownership.py`.
-
-    Closure        y, backward = f(x, W)                               as the ops of mini_tf
-    Pair           out, cache = forward(x, W);  dx, dW = backward(dout, cache);  or methods of one object, which keeps
-                   what it needs:  y = net.forward(x);  dx = net.backward(dy)
-    Loss           loss, grads = f(x, W)
-    TorchFunction  y = F.apply(x, W), with PyTorch's own call of F.backward
 """
 
 import inspect
@@ -81,7 +75,7 @@ class Closure(Adapter):
 
 
 class Pair(Adapter):
-    """out, cache = forward(x, W);  dx, dW = backward(dout, cache);  both may be methods of an object
+    """out, cache = forward(x, W);  dx, dW = backward(dout, cache);  or methods of an object, which keeps its cache
 
     A backward's arguments that are named as inputs of the forward are these inputs. Of the others the first takes dy,
     and the last the cache, what the forward returned last; between them are the gradients of more outputs, if there are
@@ -106,11 +100,9 @@ class Pair(Adapter):
         outputs, cache = (outputs[:-1], outputs[-1:]) if kept else (outputs, ())
         wanted = len(asked) - len(cache)
         if wanted > len(outputs) or takes.more:
-            raise Refused(
-                f"it cannot be told what to give {name_of(backward)}{inspect.signature(backward)}: dy comes first, "
-                f"then the cache, and inputs by their names, {', '.join(given) or 'none'}. Write it out: "
-                "gradcheck((forward, lambda dout, cache: …), …)"
-            )
+            raise Refused(f"it cannot be told what to give {name_of(backward)}{inspect.signature(backward)}: dy comes "
+                          f"first, then the cache, and inputs by their names, {', '.join(given) or 'none'}. Write it "
+                          "out: gradcheck((forward, lambda dout, cache: …), …)")         # fmt: skip
         self.takes_dy = wanted > 0
         if cache and self.takes_dy:
             name = name_of(backward)
@@ -141,7 +133,7 @@ class Loss(Adapter):
 
 
 class TorchFunction(Adapter):
-    """A torch.autograd.Function: tensors at the border, PyTorch calls its backward; what comes back are arrays"""
+    """y = F.apply(x, W), of a torch.autograd.Function: tensors inside, arrays outside; PyTorch calls F.backward"""
 
     def __init__(self, f: Any, inputs: Sequence[Any]):
         self.f, self.owner, self.torch = f, None, sys.modules["torch"]

@@ -3,15 +3,13 @@
 Caches, counters and gradients do not move y. What does, and gets no gradient, may be a constant: the caller has to say.
 """
 
-import inspect
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.gradcheck.measure.points import random_dy
-from mini_tf.gradcheck.parameters import is_layer
+from mini_tf.gradcheck.parameters import is_layer, variables_of
 from mini_tf.gradcheck.weights import FILE, Weight, everything_in, gradient_paths, is_float, named, path_of, reached
-from mini_tf.places import codes_inside
 
 import numpy as np
 
@@ -41,21 +39,18 @@ def without(found: Weights, constants: Collection[str]) -> Weights:
 
 
 def chosen(entries: Sequence[tuple[str, str]], found: Weights, variables: dict[str, Any]) -> Weights:
-    """{name: Weight} of what `params` means, [(name or "", path)]: a path, the end of some, a variable of the file"""
+    """{name: Weight} of what `params` means, [(name or "", path)]: weights that were found, or variables of the file"""
     weights: Weights = {}
     for name, text in entries:
         path = path_of(text)
-        same = {n: w for n, w in found.items() if n == text or path in w.full_paths}
-        same = same or {n: w for n, w in found.items() if n.endswith(f".{text}")}
-        if same and not name:
-            weights |= same
-        elif len(same) == 1:
-            weights[name] = next(iter(same.values()))
-        elif same or not is_float(array := reached(variables, path)):
-            there = ", ".join(same or found) or "no weights in what was given, nor variables of that name in its file"
-            raise Refused(f"params: there {'are several arrays' if same else 'is no floating array'} {text!r}: {there}")
-        else:
+        own = next((n for n, w in found.items() if n == text or path in w.full_paths), "")
+        if own:
+            weights[name or own] = found[own]
+        elif is_float(array := reached(variables, path)):
             weights[name or text] = Weight(path, array, FILE)
+        else:
+            there = ", ".join(found) or "no weights in what was given, nor variables of that name in its file"
+            raise Refused(f"params: there is no floating array {text!r}: {there}")
     return weights
 
 
@@ -84,8 +79,7 @@ def settle(subject: "Subject", rng: np.random.Generator) -> None:
         y, backward = subject.forward()
         gradients = backward(random_dy(y, rng, backward))
     for name, w in dropped.items():
-        beside = (reached(subject.last[w.owner], path) for path in w.gradient_paths)
-        if any(is_float(g) and np.any(g) for g in beside):
+        if any(is_float(g) and g.any() for g in (reached(subject.last[w.owner], path) for path in w.gradient_paths)):
             subject.notes.append(f"y does not depend on {name}, and its gradient is not 0")
     if numbers := _numbers_with_gradients(subject):
         subject.notes.append(f"{', '.join(numbers)}: a number, so not checked: np.array of it would be")
@@ -124,12 +118,7 @@ def _about(names: list[str], first: Weight) -> str:
 
 def _unchecked_variables(subject: "Subject") -> list[str]:
     """Names of variables around the functions that hold floating arrays, and are neither given nor in `params`"""
-    found: dict[str, Any] = {}
     adapter = subject.adapter
-    for f in (adapter.f, getattr(adapter, "backward", None)) if adapter.owner is None else ():
-        if inspect.isfunction(f):
-            f = inspect.unwrap(f)
-            found |= {name: f.__globals__.get(name) for code in codes_inside(f.__code__) for name in code.co_names}
-            found |= inspect.getclosurevars(f).nonlocals
+    found = variables_of(adapter.f) | variables_of(getattr(adapter, "backward", None)) if adapter.owner is None else {}
     return [name for name, x in found.items() if name not in subject.variables and not is_layer(x)
             and any(is_float(part) for _, part in everything_in(x))]     # fmt: skip

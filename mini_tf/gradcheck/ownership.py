@@ -136,8 +136,6 @@ class Ownership:
             raise Refused(f"{', '.join(others)} came back by name: which are the gradients of {', '.join(lacking)}? "
                           f"Say so, as in grads={choice}")               # fmt: skip
 
-    # --- by position
-
     def _by_place(self, leaves: list[Leaf], returned: Any) -> dict[str, Leaf]:
         """{name: the leaf that belongs to it by its place}"""
         alone, depth = [leaf for leaf in leaves if leaf.start is None], int(_is_spread(returned))
@@ -192,10 +190,9 @@ class Ownership:
         """Raises Refused where what came with a loss could be gradients of inputs, or of weights."""
         if count and self.floats and self.weights:
             inputs, names = ", ".join(self.floats), [*self.weights]
-            raise Refused(
-                f"{_gradients(count)} came back without names, and may be those of the inputs, {inputs}, or of "
-                f"{', '.join(names)}. Say whose: grads={names[:count]}; or what is data: constants={names}"
-            )
+            raise Refused(f"{_gradients(count)} came back without names, and may be those of the inputs, {inputs}, or "
+                          f"of {', '.join(names)}. Say whose: grads={names[:count]}; or what is data: "
+                          f"constants={names}")          # fmt: skip
 
 
 def _alike(weights: Weights, came: dict[Path, Leaf]) -> dict[str, Leaf]:

@@ -20,14 +20,14 @@ from mini_tf.gradcheck.adapters import Loss
 from mini_tf.gradcheck.check import judge
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.edits import Edit, Kind, changed, of_statement, of_syntax, replacing
-from mini_tf.gradcheck.explain.sites import Site
+from mini_tf.gradcheck.explain.sites import Site, sites_in
 from mini_tf.gradcheck.explain.values import filled
-from mini_tf.gradcheck.hooks import expressions_in, nodes_of
+from mini_tf.gradcheck.hooks import nodes_of
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.points import random_dy
 from mini_tf.gradcheck.program import codes_that_run
 from mini_tf.gradcheck.report import FAIL, NOT_TESTED, PASS
-from mini_tf.gradcheck.source import Source, compiled, own_nodes, running_as, source_of
+from mini_tf.gradcheck.source import Source, compiled, running_as, source_of
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged
 from mini_tf.places import codes_inside, place
@@ -37,8 +37,7 @@ import numpy as np
 
 SAME = 1e-9              # two backwards whose results differ by less, relatively, on every draw are the same
 DRAWS = 4                # points to compare them at: the given one, and random ones
-MOST = 60                # mutants of one backward, spread evenly over its lines,
-OF_ONE = 2               # and of one kind and expression
+MOST = 60                # mutants of one backward, spread evenly over its lines
 
 
 class SelfTest:
@@ -134,40 +133,22 @@ def _same(right: list[Array], found: list[Array]) -> bool:
 
 def mutants(backward: Source) -> list[Edit]:
     """Small changes of a backward, as the search tries them to mend one, but in loops that might become endless"""
-    function, found, made = backward.node, dict[tuple[int, int, str], Edit](), Counter[tuple[Kind, int, int]]()
-    body = [*own_nodes(function)]
-    if isinstance(function, ast.Lambda):
-        body = [ast.copy_location(ast.Return(function.body), function.body)]
-    endless = {id(one) for loop in body if isinstance(loop, ast.While) for one in ast.walk(loop)}
-    for statement in [one for one in body if isinstance(one, ast.stmt) and id(one) not in endless]:
-        for edit in _edits(backward, statement):
-            if edit.before.replace("axis=", "") != edit.after.replace("axis=", ""):
-                made[edit.kind, edit.start, edit.end] += 1
-                if made[edit.kind, edit.start, edit.end] <= OF_ONE:
-                    found[edit.start, edit.end, edit.new] = edit
-    every = sorted(found.values(), key=lambda edit: (edit.start, edit.end))
+    loops = [node for node in ast.walk(backward.node) if isinstance(node, ast.While)]
+    endless = {id(node) for loop in loops for node in ast.walk(loop)}
+    edits = [edit for site in sites_in(backward) if id(site.statement) not in endless for edit in _edits(site)]
+    found = {(edit.start, edit.end, edit.new): edit for edit in edits
+             if edit.before.replace("axis=", "") != edit.after.replace("axis=", "")}             # fmt: skip
+    every = [found[place] for place in sorted(found)]
     return every[:: -(-len(every) // MOST) or 1]
 
 
-def _edits(backward: Source, statement: Any) -> Iterator[Edit]:
-    """The search's edits; gradients that are returned or set, as self.dW or dx[0], times a number; what adds, or not"""
-    of, (start, end) = backward.file.of, backward.file.span(statement)
-    sites = [Site(backward, statement, part, [backward.node], value) for part, value in expressions_in(statement)]
+def _edits(site: Site) -> Iterator[Edit]:
+    """The search's edits; and gradients that are returned or set, as self.dW or dx[0], times a number"""
+    of, statement = site.source.file.of, site.statement
+    for node in nodes_of(site.node):
+        yield from (replacing(site, node, new, kind) for kind, new in of_syntax(node, of))
     sets = isinstance(statement, ast.Assign) and not isinstance(statement.targets[0], ast.Name)
-    for site in sites:
-        for node in nodes_of(site.node):
-            yield from (replacing(site, node, new, kind) for kind, new in of_syntax(node, of))
-        if site.is_value and (sets or isinstance(statement, ast.Return)):
-            scaled = [filled(f"{times} * e", e=of(site.node)) for times in (2, -1)]
-            yield from (replacing(site, site.node, new, Kind.FACTOR) for new in scaled)
-        yield from of_statement(site)
-    call = getattr(statement, "value", None)
-    if isinstance(statement, ast.Expr) and isinstance(call, ast.Call):
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "accumulate":
-            yield Edit(Kind.ASSIGNMENT, site, start, end, f"{of(call.func.value)}.grad = {of(call.args[0])}")
-        elif len(call.args) == 3:                        # np.add.at
-            yield Edit(Kind.ASSIGNMENT, site, start, end, "{}[{}] = {}".format(*map(of, call.args)))
-    dy = [one.arg for one in backward.node.args.args if one.arg not in ("self", "cls")][:1]
-    if isinstance(statement, ast.Return) and dy and isinstance(backward.node, ast.FunctionDef):
-        spoilt = f"gradients_ = {of(call)}; {dy[0]} *= 2; return gradients_"             # right, but dy changes
-        yield Edit(Kind.COPY, sites[0], start, end, spoilt)
+    if site.is_value and (sets or isinstance(statement, (ast.Return, ast.Lambda))):
+        scaled = [filled(f"{times} * e", e=of(site.node)) for times in (2, -1)]
+        yield from (replacing(site, site.node, new, Kind.FACTOR) for new in scaled)
+    yield from of_statement(site)

@@ -108,8 +108,6 @@ class Subject:
     def name(self) -> str:
         return self.adapter.name
 
-    # --- running
-
     def forward(self) -> tuple[Any, Any]:
         """(y, backward); backward(dy) gives {name: gradient} of all tensors, None for those without one.
 
@@ -164,8 +162,6 @@ class Subject:
                 return not np.array_equal(y, self.forward()[0])
         except FAILURES:
             return True
-
-    # --- other arrays
 
     @property
     def tensors(self) -> dict[str, Array]:

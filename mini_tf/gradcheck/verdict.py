@@ -62,7 +62,6 @@ def judged(
             report.refusals.append(raised("it" if subject else "the function", error) + order)
         report.place = place_of(subject.backward) if subject else ""
         report.findings, report.notes = (list(dict.fromkeys(some)) for some in (report.findings, report.notes))
-        report.blind = {n: value for n, value in report.blind.items() if n in {t.name for t in report.tensors}}
         yield report, subject, found[0], found[1]
 
 
@@ -76,10 +75,10 @@ def _judge(subject: Subject, report: Report, patterns: list[bytes], found: list[
     if n := subject.adapter.unfollowed:
         those = "the last output is" if n == 1 else f"the last {n} outputs are"
         report.notes.append(f"{those} not followed: the backward goes back from the first")
-    report.blind = blind_spots(subject.tensors)
     total = sum(x.size for x in subject.tensors.values())
     budget = budget or max(min(BUDGET, BUDGET * LARGE // max(total, 1)), LEAST)
     evidence = found[0] = check_point("given", subject, report, patterns, rng, budget)
+    report.blind = blind_spots({name: subject.tensors[name] for name in evidence.comparisons})
     check_precision(evidence, report, rng)
     if "mini_tf.ops.op" in sys.modules:                  # else no op has run
         from mini_tf.gradcheck.measure.twins import check_twins
