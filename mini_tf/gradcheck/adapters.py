@@ -15,7 +15,6 @@ from mini_tf.types import Array
 
 import numpy as np
 
-Said = str | list[Any]     # what a `return` statement calls its parts: "dx", or a list of such; "" for what has no name
 Result = tuple[Any, Any]   # y, back
 RECIPE = ("y, backward = f(…); loss, grads = f(…), which may be a method, net.loss; an object with forward and "
           "backward, or methods=('go', 'come_back'); or a pair: gradcheck((forward, backward), …)")      # fmt: skip
@@ -38,13 +37,9 @@ class Adapter:
 
     def __init__(self, f: Any, inputs: Sequence[Any], owner: Any = None):
         self.f, self.owner = f, owner
-        self.parameters = taken_by(self.function(owner)).names
+        self.parameters = taken_by(bound(f, owner)).names
         more = (f"input_{k}" for k in range(len(self.parameters), len(inputs)))
         self.names = [*self.parameters[: len(inputs)], *more]
-
-    def function(self, owner: Any) -> Any:
-        """What is called, of this copy of the owner"""
-        return _bound(self.f, owner)
 
     def call(self, owner: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Result:
         """(y, back); back.of: the author's function whose `return` gives the gradients"""
@@ -58,16 +53,12 @@ class Adapter:
             return name
         return type(self.owner).__name__ + ("" if name in ("forward", "__call__") else f".{name}")
 
-    def gradient_words(self, said: Said) -> Said:
-        """What gradients are called in that `return`, given what all its parts are called"""
-        return said
-
 
 class Closure(Adapter):
     """y, backward = f(x, W); of several outputs, those that the backward takes gradients of, else the first"""
 
     def call(self, owner: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Result:
-        *outputs, backward = self.function(owner)(*inputs, **options)
+        *outputs, backward = bound(self.f, owner)(*inputs, **options)
         takes = self.takes = self.takes or taken_by(backward)
         self.takes_dy = takes.needed > 0 or bool(takes.names)
         y, pieces, self.unfollowed = followed(outputs, takes.needed)
@@ -88,8 +79,8 @@ class Pair(Adapter):
         self.backward = backward
 
     def call(self, owner: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Result:
-        backward = _bound(self.backward, owner)
-        out = self.function(owner)(*inputs, **options)
+        backward = bound(self.backward, owner)
+        out = bound(self.f, owner)(*inputs, **options)
         given = dict(zip(self.names, inputs)) | options
         takes = self.takes = self.takes or taken_by(backward)
         free = [name for name in takes.names if name not in given]
@@ -121,15 +112,10 @@ class Loss(Adapter):
     strict, of_loss, takes_dy = False, True, False
 
     def call(self, owner: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Result:
-        function = self.function(owner)
+        function = bound(self.f, owner)
         loss, *grads = function(*inputs, **options)
         self.together = len(grads) == 1
         return loss, _of(lambda dy: grads[0] if self.together else tuple(grads), function)
-
-    def gradient_words(self, said: Said) -> Said:
-        """Those behind the loss"""
-        said = said[1:] if isinstance(said, list) else [""]
-        return said[0] if len(said) == 1 else said
 
 
 class TorchFunction(Adapter):
@@ -155,8 +141,8 @@ class TorchFunction(Adapter):
         return outputs[0].detach().numpy().copy(), _of(back, self.f.backward)
 
 
-def _bound(f: Any, owner: Any) -> Any:
-    """The function f, or the owner's method, which may have another name in its class"""
+def bound(f: Any, owner: Any) -> Any:
+    """The function f; or this owner's method, which may have another name in its class"""
     if isinstance(f, str):
         return getattr(owner, f)
     return f if owner is None else MethodType(f, owner)

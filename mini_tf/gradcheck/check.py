@@ -51,10 +51,8 @@ def gradcheck(
     if budget is not None:
         check_whole(budget=budget)
 
-    def make() -> Subject:
-        return Subject(f, inputs, options, params, grads, constants, methods)
-
-    with judged(make, name, seed, budget) as (report, subject, evidence, other):
+    check = judged(lambda: Subject(f, inputs, options, params, grads, constants, methods), name, seed, budget)
+    with check as (report, subject, evidence, other):
         if evidence and is_current(evidence.backward.of) is False:
             report.notes.append("its file has changed since it was imported, and the old code was checked: start a new "
                                 "Python, or importlib.reload the module")        # fmt: skip

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mini_tf.gradcheck.adapters import Said
+from mini_tf.gradcheck.adapters import Loss
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.gradcheck.needs import Weights
 from mini_tf.gradcheck.source import Unavailable, own_nodes, source_of
@@ -28,6 +28,7 @@ import numpy as np
 if TYPE_CHECKING:
     from mini_tf.gradcheck.subject import Subject
 
+Said = str | list[Any]     # what a `return` statement calls its parts: "dx", or a list of such; "" for what has no name
 RETURNED = "what came back"                              # beside the owners of weights, where gradients may be
 
 
@@ -57,8 +58,11 @@ class Ownership:
     words, keys  {what a gradient may be called: whose it is}, in a `return`, and as the key of a dict
     """
 
-    def __init__(self, subject: "Subject", said: Said):
-        self.adapter, self.said = subject.adapter, said
+    def __init__(self, subject: "Subject", backward: Callable[..., Any]):
+        self.adapter, self.said = subject.adapter, _names_in_return(backward)
+        if isinstance(self.adapter, Loss):               # gradients are behind the loss
+            said = self.said[1:] if isinstance(self.said, list) else [""]
+            self.said = said[0] if len(said) == 1 else said
         self.stated, self.order = subject.stated_paths, subject.stated_order
         self.names, self.floats, self.weights = subject.names, subject.floats, dict(subject.weights)
         self.inputs = [n for n in self.names if n in self.floats or n in subject.numbers]
@@ -183,16 +187,15 @@ class Ownership:
         if extra and not self.weights:
             word = next((one[1:] for one in extra if one[:1] == "d"), "") or "W"
             names = ", ".join(self.names) or "none"
-            raise Refused(f"{_gradients(len(leaves))} came back, and the inputs are {names}: if one is that of a "
+            raise Refused(f"{len(leaves)} gradients came back, and the inputs are {names}: if one is that of a "
                           f"variable of the file, name it, params=[{word!r}]; others are given as inputs")   # fmt: skip
 
     def _not_of_weights(self, count: int) -> None:
         """Raises Refused where what came with a loss could be gradients of inputs, or of weights."""
         if count and self.floats and self.weights:
             inputs, names = ", ".join(self.floats), [*self.weights]
-            raise Refused(f"{_gradients(count)} came back without names, and may be those of the inputs, {inputs}, or "
-                          f"of {', '.join(names)}. Say whose: grads={names[:count]}; or what is data: "
-                          f"constants={names}")          # fmt: skip
+            raise Refused(f"gradients came back without names, and may be those of the inputs, {inputs}, or of "
+                          f"{', '.join(names)}. Say whose: grads={names[:count]}; or what is data: constants={names}")
 
 
 def _alike(weights: Weights, came: dict[Path, Leaf]) -> dict[str, Leaf]:
@@ -241,10 +244,6 @@ def _may_be(g: Any, weights: list[Any]) -> bool:
     return not (g is None or callable(g) or isinstance(g, (dict, list, tuple)) or any(g is x for x in weights))
 
 
-def _gradients(count: int) -> str:
-    return "one gradient" if count == 1 else f"{count} gradients"
-
-
 def _equal(a: Any, b: Any) -> bool:
     return a is b or np.array_equal(a, b, equal_nan=True)
 
@@ -255,7 +254,7 @@ def _array_of(g: Any) -> Any:
     return inner if not is_array(g) and isinstance(inner, np.ndarray) else g
 
 
-def return_names(function: Callable[..., Any]) -> Said:
+def _names_in_return(function: Callable[..., Any]) -> Said:
     """What the last `return` of a function calls its parts"""
     try:
         node = source_of(inspect.unwrap(function)).node

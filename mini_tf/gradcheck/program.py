@@ -4,6 +4,7 @@ import gc
 import sys
 import sysconfig
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -56,9 +57,8 @@ def codes_that_run(run: Callable[[], object]) -> list[CodeType]:
 
     sys.setprofile(watch)
     try:
-        run()
-    except FAILURES:
-        pass
+        with suppress(*FAILURES):
+            run()
     finally:
         sys.setprofile(None)
     return [*codes]

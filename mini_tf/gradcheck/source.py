@@ -11,6 +11,7 @@ from bisect import bisect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -39,9 +40,7 @@ class Text:
     def __init__(self, text: str):
         self.text = text
         self.lines = text.split("\n")
-        self.starts = [0]
-        for line in self.lines:
-            self.starts.append(self.starts[-1] + len(line) + 1)
+        self.starts = [0, *accumulate(len(line) + 1 for line in self.lines)]
 
     @cached_property
     def tree(self) -> ast.Module:

@@ -11,13 +11,12 @@ import copy
 import inspect
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from types import ModuleType
 from typing import Any
 
-from mini_tf.gradcheck.adapters import Adapter, Closure, adapted, name_of, taken_by
+from mini_tf.gradcheck.adapters import Adapter, Closure, adapted, bound, name_of, taken_by
 from mini_tf.gradcheck.errors import FAILURES, Refused
 from mini_tf.gradcheck.needs import chosen, weights_in, without
-from mini_tf.gradcheck.ownership import Ownership, return_names
+from mini_tf.gradcheck.ownership import Ownership
 from mini_tf.gradcheck.parameters import is_layer, parameters_of
 from mini_tf.gradcheck.weights import FILE, everything_in, is_array, is_float, no_lists_of_numbers, path_of, reached
 from mini_tf.types import Array
@@ -77,8 +76,8 @@ class Subject:
         found = weights_in(self.holders, self.names)
         _all_known("constants", constants, [*self.names, *found])
         every = [x for holder in self.holders.values() if not is_layer(holder) for _, x in everything_in(holder)]
-        self._modules = {id(x): x for x in every if isinstance(x, ModuleType)}           # xp = numpy cannot be copied
-        space = getattr(inspect.unwrap(self.adapter.function(self.adapter.owner)), "__globals__", {})
+        self._modules = {id(x): x for x in every if inspect.ismodule(x)}                 # xp = numpy cannot be copied
+        space = getattr(inspect.unwrap(bound(self.adapter.f, self.adapter.owner)), "__globals__", {})
         self.holders[FILE] = space
         wanted = params.items() if isinstance(params, dict) else [("", path) for path in params or ()]
         self.chosen = [(name, path) for name, path in wanted if isinstance(path, str) and path not in self.params]
@@ -131,7 +130,7 @@ class Subject:
         def gradients(dy: Any) -> Gradients:
             with _swapped(places):
                 self.came_back = back(dy)
-                self.ownership = self.ownership or Ownership(self, self.adapter.gradient_words(return_names(back.of)))
+                self.ownership = self.ownership or Ownership(self, back.of)
                 found = self.ownership.gradients(self.came_back, holders)
                 found |= {name: p.grad for name, p in self.params.items()}
             return {name: found.get(name) for name in dict.fromkeys([*self.wanted, *found])}

@@ -47,7 +47,7 @@ def place_of_edit(bug: Edit) -> tuple[str, int]:
 def _place(bug: Edit) -> tuple[Source, int]:
     """(Source of the function, position in its file of what is edited), which must be unique within the function"""
     source = source_of(bug.target)
-    start, end = source.file.span(source.node)
+    start, end = source.file.starts[source.node.lineno - 1], source.file.span(source.node)[1]
     if (times := source.file.text.count(bug.find, start, end)) != 1:
         name = source.function.__qualname__
         raise ValueError(f"{name}: {bug.find!r} occurs {times} times in its source, expected once")
