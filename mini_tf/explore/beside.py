@@ -12,8 +12,8 @@ from mini_tf.explore.readings import Reading
 from mini_tf.explore.recording import Recorder
 from mini_tf.gradcheck import Report, gradcheck
 from mini_tf.gradcheck.examples import EXAMPLES
-from mini_tf.gradcheck.planting.bugs import BUGS, Bug
-from mini_tf.gradcheck.planting.editing import Edit, place_of_edit, planted
+from mini_tf.gradcheck.planting.bugs import BUGS
+from mini_tf.gradcheck.planting.editing import Bug, place_of_edit, planted
 from mini_tf.gradcheck.source import Unavailable, source_of
 from mini_tf.layers import Layer, Parameter
 from mini_tf.places import place
@@ -146,7 +146,7 @@ def _edit(change, functions):
             *above, now = source.file.lines[source.node.lineno - 1 : change.line]    # so that it is found once
             right = now.replace(change.before, "pass" if change.after.startswith("(without") else change.after)
             if right != now:
-                return Edit(function, "\n".join([*above, now]), "\n".join([*above, right]))
+                return Bug(function, "put right", "\n".join([*above, now]), "\n".join([*above, right]))
     raise ValueError(f"{change.place} is no line that can be changed")
 
 

@@ -15,26 +15,20 @@ from mini_tf.gradcheck.report import FAIL, NOT_TESTED, PASS, Comparison, Report,
 from mini_tf.types import Array, PathLike
 
 import numpy as np
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 NEGATIVE, POSITIVE = (31, 95, 168), (194, 86, 12)        # ends of the colour map: --negative, --positive of base.css
 ROWS, COLUMNS = 16, 24                                   # shown of an array at most
 ROUNDING = 1e-9          # of the scale: a smaller difference is shown as 0
 AROUND = 12              # lines shown above and below a marked one
 PLACE = re.compile(r"(\S.*?):(\d+)(?:\s.*)?", re.DOTALL)             # "net.py:12", also with the line's text behind it
-CODE = re.compile(r"`([^`]+)`|\b(gradcheck\(.*\)|\w+=(?:\[.*?\]|\{.*?\}|\(.*?\)|[\w.+-]*\w))")
 
 
 def write_page(path: PathLike, reports: list[Report]) -> None:
     """Write the reports to `path` as one HTML file, whole or not at all. Failures come first."""
     reports = sorted(reports, key=lambda report: [FAIL, NOT_TESTED, PASS].index(report.verdict))
-    functions = {one.__name__: one for one in (coded, pages.highlighted, pictures, curve, sources)}
+    functions = {one.__name__: one for one in (pages.highlighted, pictures, curve, sources)}
     pages.write_page(path, "report.html.jinja", reports=reports, passed=sum(r.ok for r in reports), **functions)
-
-
-def coded(sentence: str) -> Markup:
-    """A sentence in which code looks like code: what stands in backticks, and arguments such as constants=['pe']"""
-    return Markup(CODE.sub(lambda found: f"<code>{found[1] or found[2]}</code>", str(escape(sentence))))
 
 
 def pictures(c: Comparison) -> dict[str, Any]:

@@ -4,29 +4,10 @@ Each is one small edit of the real source of an op or a layer, in the backward o
 that engines have shipped. `with planted(bug): …` runs the edited code in place of the real one.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
 from mini_tf import layers, ops
+from mini_tf.gradcheck.planting.editing import Bug
 from mini_tf.models import Classifier, LanguageTransformer, OneAttention, classifier, masked
 from mini_tf.ops.shapes import sum_to
-
-
-class Bug(NamedTuple):
-    """A wrong backward: in the source of `target`, `find` becomes `replace`."""
-
-    target: Callable[..., Any]
-    name: str
-    find: str
-    replace: str
-    about: str = ""          # what is wrong, where the name does not say it
-    shown_by: str = ""       # the example whose check has to find it, unless the name begins with the example's
-
-    @property
-    def example(self) -> str:
-        """The entry of EXAMPLES whose check has to find the bug"""
-        return self.shown_by or self.name.partition(":")[0]
-
 
 MODEL = "LanguageTransformer, shared, tied, every option"
 

@@ -1,6 +1,6 @@
 """Planting a bug: a function whose source has one small edit, for every caller, as long as a block lasts.
 
-    with planted(Edit(ops.tanh, "1 - y * y", "1 - y")):
+    with planted(Bug(ops.tanh, "tanh: 1 − y", "1 - y * y", "1 - y")):
         ...
 """
 
@@ -14,16 +14,24 @@ from mini_tf.gradcheck.source import Source, compiled, running_as, source_of
 from mini_tf.gradcheck.verdict import turn
 
 
-class Edit(NamedTuple):
-    """What can be planted, as can a `Bug`: in the source of target (of a class, its __call__), find becomes replace."""
+class Bug(NamedTuple):
+    """A change to plant: in the source of `target` (of a class, its __call__), `find` becomes `replace`."""
 
     target: Callable[..., Any]
+    name: str
     find: str
     replace: str
+    about: str = ""          # what is wrong, where the name does not say it
+    shown_by: str = ""       # the example whose check has to find it, unless the name begins with the example's
+
+    @property
+    def example(self) -> str:
+        """The entry of EXAMPLES whose check has to find the bug"""
+        return self.shown_by or self.name.partition(":")[0]
 
 
 @contextmanager
-def planted(bug: Edit) -> Iterator[None]:
+def planted(bug: Bug) -> Iterator[None]:
     """Inside the block, every caller of bug.target runs it with bug.find replaced by bug.replace.
 
     The function object stays the same and gets the edited code. So every module, class and closure that holds it has
@@ -38,13 +46,13 @@ def planted(bug: Edit) -> Iterator[None]:
             yield
 
 
-def place_of_edit(bug: Edit) -> tuple[str, int]:
+def place_of_edit(bug: Bug) -> tuple[str, int]:
     """(file, line) of what is edited"""
     source, at = _place(bug)
     return source.path, source.file.line_of(at)
 
 
-def _place(bug: Edit) -> tuple[Source, int]:
+def _place(bug: Bug) -> tuple[Source, int]:
     """(Source of the function, position in its file of what is edited), which must be unique within the function"""
     source = source_of(bug.target)
     start, end = source.file.starts[source.node.lineno - 1], source.file.span(source.node)[1]
