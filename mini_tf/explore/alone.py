@@ -8,7 +8,7 @@ from types import CodeType
 from typing import Any
 
 from mini_tf.backend import to_host
-from mini_tf.gradcheck.adapters import taken_by
+from mini_tf.gradcheck.adapters import signature_of
 from mini_tf.gradcheck.measure.slopes import ROUNDING
 from mini_tf.gradcheck.weights import is_float
 from mini_tf.kernels import reference_only
@@ -31,7 +31,7 @@ def alone(call: Call) -> tuple[Callable, list[Any]]:
         drawn = [copy.deepcopy(x) if isinstance(x, np.random.Generator) else x for x in inputs]
         return call.f(*drawn, **call.options)
 
-    names = [*taken_by(call.f).names, *(f"input_{i}" for i in range(len(inputs)))]
+    names = [*signature_of(call.f).names, *(f"input_{i}" for i in range(len(inputs)))]
     f.__signature__ = Signature([Parameter(names[i], Parameter.POSITIONAL_ONLY) for i in arrays])
     return f, [inputs[i] for i in arrays]
 

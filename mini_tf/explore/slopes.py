@@ -13,7 +13,7 @@ from mini_tf.explore.alone import Inside, alone
 from mini_tf.explore.arrays import Store
 from mini_tf.explore.recording import Recorder
 from mini_tf.gradcheck import Subject
-from mini_tf.gradcheck.adapters import taken_by
+from mini_tf.gradcheck.adapters import signature_of
 from mini_tf.gradcheck.measure.slopes import Phi, slopes_of_entries, watched_relus
 from mini_tf.gradcheck.weights import is_float
 from mini_tf.layers import Parameter
@@ -85,7 +85,7 @@ def _wanted(store, call):
     """
     f, inputs = alone(call)
     gradients = call.gradients if isinstance(call.gradients, tuple) else (call.gradients,)
-    floats = [name for name, x in zip(taken_by(f).names, inputs) if is_float(x)]
+    floats = [name for name, x in zip(signature_of(f).names, inputs) if is_float(x)]
     names = call.f.arrays if isinstance(call.f, Op) else floats
     found = {name: to_host(g) for name, g in zip(names, gradients) if is_float(g)}
     ours = not isinstance(call.f, Op) and type(getattr(call.f, "__self__", call.f)).__module__.startswith("mini_tf.")

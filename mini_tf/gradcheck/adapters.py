@@ -27,7 +27,7 @@ class Adapter:
     names      of the inputs, in the order in which they are given;  parameters: of all that f can be given by position
     """
 
-    takes: "Taken | None" = None     # what its backward can be given, once it is there
+    takes: "Signature | None" = None     # what its backward can be given, once it is there
     takes_dy = True                  # False if that is no upstream gradient
     strict = True                    # every floating input has to get a gradient; otherwise those without one are data
     of_loss = False                  # gradients come with a number, and without an upstream gradient
@@ -37,7 +37,7 @@ class Adapter:
 
     def __init__(self, f: Any, inputs: Sequence[Any], owner: Any = None):
         self.f, self.owner = f, owner
-        self.parameters = taken_by(bound(f, owner)).names
+        self.parameters = signature_of(bound(f, owner)).names
         more = (f"input_{k}" for k in range(len(self.parameters), len(inputs)))
         self.names = [*self.parameters[: len(inputs)], *more]
 
@@ -59,7 +59,7 @@ class Closure(Adapter):
 
     def call(self, owner: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Result:
         *outputs, backward = bound(self.f, owner)(*inputs, **options)
-        takes = self.takes = self.takes or taken_by(backward)
+        takes = self.takes = self.takes or signature_of(backward)
         self.takes_dy = takes.needed > 0 or bool(takes.names)
         y, pieces, self.unfollowed = followed(outputs, takes.needed)
         return y, _of(lambda dy: backward(*pieces(dy)) if self.takes_dy else backward(), backward)
@@ -82,7 +82,7 @@ class Pair(Adapter):
         backward = bound(self.backward, owner)
         out = bound(self.f, owner)(*inputs, **options)
         given = dict(zip(self.names, inputs)) | options
-        takes = self.takes = self.takes or taken_by(backward)
+        takes = self.takes = self.takes or signature_of(backward)
         free = [name for name in takes.names if name not in given]
         asked = [name for name in takes.names[: takes.needed] if name not in given] or free[:1]
         outputs = out if isinstance(out, tuple) and not hasattr(out, "_fields") else (out,)
@@ -123,7 +123,7 @@ class TorchFunction(Adapter):
 
     def __init__(self, f: Any, inputs: Sequence[Any]):
         self.f, self.owner, self.torch = f, None, sys.modules["torch"]
-        self.parameters = taken_by(f.forward).names[1:]
+        self.parameters = signature_of(f.forward).names[1:]
         self.names = self.parameters[: len(inputs)]
 
     def call(self, owner: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Result:
@@ -180,7 +180,7 @@ def described(result: Any) -> str:
     return f"one {type(result).__name__}"
 
 
-class Taken(NamedTuple):
+class Signature(NamedTuple):
     """What a function takes: names of what it can be given by place, so many of which have no default and are needed;
     more: whether it takes *dys, or needs arguments that go by name only
     """
@@ -190,16 +190,16 @@ class Taken(NamedTuple):
     more: bool
 
 
-def taken_by(f: Callable[..., Any]) -> Taken:
+def signature_of(f: Callable[..., Any]) -> Signature:
     """What f takes; one argument, where that cannot be known"""
     try:
         every = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):
-        return Taken([], 1, False)
+        return Signature([], 1, False)
     names = [p.name for p in every if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     more = any(p.kind == p.VAR_POSITIONAL or (p.kind == p.KEYWORD_ONLY and p.default is p.empty) for p in every)
     needed = sum(p.name in names and p.default is p.empty for p in every)
-    return Taken(names, needed if names or not more else 1, more)
+    return Signature(names, needed if names or not more else 1, more)
 
 
 def name_of(f: Any) -> str:

@@ -24,7 +24,7 @@ from mini_tf.gradcheck.arguments import constructed, inputs_for, values_of
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.measure.promises import told
 from mini_tf.gradcheck.program import is_theirs
-from mini_tf.gradcheck.verdict import turn
+from mini_tf.gradcheck.verdict import check_lock
 
 import numpy as np
 
@@ -71,9 +71,9 @@ def _chosen(path: Path, name: str, pair: Sequence[str]) -> tuple[Any, str]:
     cls, _, method = name.partition(".")
     if method and callable(getattr(getattr(module, cls, None), method, None)):
         return getattr(module, cls), method
-    for alike in (name, f"{name}_forward", f"forward_{name}", f"{name}_fwd", f"fwd_{name}"):
-        if alike in there:
-            return there[alike], ""
+    for one in (name, f"{name}_forward", f"forward_{name}"):
+        if one in there:
+            return there[one], ""
     own = [n for n, x in there.items() if x.__module__ == module.__name__]
     own = [n for n in own if there[n] not in [partner_of(there[one]) for one in own]]
     if not name and len(own) == 1:
@@ -118,7 +118,7 @@ def _root(path: Path) -> Path:
 def _importing_beside(path: Path) -> Iterator[None]:
     """Let imports find what lies at a file's root, in the current folder and beside the file; forget it afterwards."""
     folders = list(dict.fromkeys([_root(path), Path.cwd(), path.parent]))
-    with turn:
+    with check_lock:
         modules, before, bytecode = dict(sys.modules), sys.path[:], sys.dont_write_bytecode
         sys.path[:0] = map(str, folders)
         sys.dont_write_bytecode = True

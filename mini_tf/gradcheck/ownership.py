@@ -54,7 +54,7 @@ class Ownership:
     """Gives each tensor of a subject its gradient.
 
     said         what the `return` of the backward calls its parts
-    held         {name of an input that is a container: its weights}
+    containers   {name of an input that is a container: its weights}
     words, keys  {what a gradient may be called: whose it is}, in a `return`, and as the key of a dict
     """
 
@@ -67,8 +67,8 @@ class Ownership:
         self.names, self.floats, self.weights = subject.names, subject.floats, dict(subject.weights)
         self.inputs = [n for n in self.names if n in self.floats or n in subject.numbers]
         held = {one: {name: w for name, w in self.weights.items() if w.owner == one} for one in self.names}
-        self.held = {one: weights for one, weights in held.items() if weights}
-        self.strict = self.adapter.strict and not self.held              # each floating input has to get a gradient
+        self.containers = {one: weights for one, weights in held.items() if weights}
+        self.strict = self.adapter.strict and not self.containers        # each floating input has to get a gradient
         # Where each has to get one, they may belong to what an op says, or to all of a kind that are as many.
         arrays = [n for n, x in zip(self.names, subject.given) if is_array(x)]
         self.orders = getattr(subject.f, "arrays", ()), self.floats, arrays, self.names, self.adapter.parameters
@@ -146,7 +146,7 @@ class Ownership:
         if self.order is not None:
             return dict(zip(self.order, alone))
         groups = defaultdict[Path, dict[Path, Leaf]](dict)               # for containers, what came in containers
-        for leaf in leaves if self.held else ():
+        for leaf in leaves if self.containers else ():
             if len(leaf.path) > depth:
                 groups[leaf.path[:depth]][leaf.path[depth:]] = leaf
         if groups:
@@ -154,8 +154,8 @@ class Ownership:
         is_state = self.adapter.of_loss and len(alone) < len(leaves)     # what is behind a dict of gradients may be one
         together = self.adapter.together or isinstance(returned, list)
         placed = {} if is_state else self._in_order(alone, together)
-        if len(self.held) in (1, len(groups)):
-            for weights, came in zip(self.held.values(), groups.values()):
+        if len(self.containers) in (1, len(groups)):
+            for weights, came in zip(self.containers.values(), groups.values()):
                 placed |= _alike(weights, came)
         return placed
 
@@ -166,8 +166,8 @@ class Ownership:
             order = next((some for some in self.orders if len(some) == count), self.floats)
             self._none_too_many(leaves, len(order))
             return dict(zip(order, leaves))
-        held = [name for weights in self.held.values() for name in weights]
-        every = [name for one in self.names for name in ([one] if one in self.floats else self.held.get(one, ()))]
+        held = [name for weights in self.containers.values() for name in weights]
+        every = [name for one in self.names for name in ([one] if one in self.floats else self.containers.get(one, ()))]
         every = held if of_loss else every
         order = every if held and len(every) == count else [] if held and of_loss else self.inputs[:count]
         said = [self._named(leaf) for leaf in leaves]

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from mini_tf.gradcheck.adapters import taken_by
+from mini_tf.gradcheck.adapters import signature_of
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.places import codes_inside
 
@@ -37,7 +37,8 @@ def parameters_of(f: Any, inputs: Sequence[Any], params: Any = None) -> tuple[di
         if not (hasattr(p, "data") and hasattr(p, "grad")):
             raise Refused(f"params: {name} is of type {type(p).__name__}, expected a Parameter, or a name in text")
     f = getattr(f, "func", f)
-    owners = {"": f, "self": getattr(f, "__self__", None), **dict(zip(taken_by(f).names, inputs)), **variables_of(f)}
+    arguments = dict(zip(signature_of(f).names, inputs))
+    owners = {"": f, "self": getattr(f, "__self__", None), **arguments, **variables_of(f)}
     layers = {name: one for name, one in owners.items() if is_layer(one)}
     every = {id(p): (name, p, True) for name, p in given.items()}                # {id: (name, Parameter, asked)}
     for name, layer in layers.items():

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.source import alike
+from mini_tf.gradcheck.source import functions_sharing_code
 from mini_tf.places import codes_inside
 
 OURS = Path(__file__).parents[1]
@@ -35,7 +35,7 @@ def functions_that_run(run: Callable[[], object], without: Collection[FunctionTy
 
     A function inside another that has run, too, is found in that one. without: functions that are left out
     """
-    alike.cache_clear()                                  # by now, there may be more
+    functions_sharing_code.cache_clear()                                  # by now, there may be more
     codes = codes_that_run(run)
     theirs = [code for code in codes if is_theirs(code.co_filename)]
     formulas = [code for code in codes if _is_formula(code.co_filename)]

@@ -162,7 +162,7 @@ def _statement_at(text: str, line: int) -> tuple[int, int, int]:
 @contextmanager
 def running_as(codes: dict[FunctionType, CodeType]) -> Iterator[None]:
     """Inside the block, every caller of these functions runs other code, {function: code}."""
-    every = alike(tuple(codes))
+    every = functions_sharing_code(tuple(codes))
     before = {one: one.__code__ for one, _ in every}
     try:
         for one, function in every:
@@ -174,7 +174,7 @@ def running_as(codes: dict[FunctionType, CodeType]) -> Iterator[None]:
 
 
 @lru_cache(None)
-def alike(functions: tuple[FunctionType, ...]) -> list[tuple[FunctionType, FunctionType]]:
+def functions_sharing_code(functions: tuple[FunctionType, ...]) -> list[tuple[FunctionType, FunctionType]]:
     """(function, one of these) of all of the same text: dense(4, 3) and dense(3, 2) may be two closures of one def"""
     found = [one for one in gc.get_referrers(*[one.__code__ for one in functions]) if isinstance(one, FunctionType)]
     return [(one, function) for function in functions for one in found if one.__code__ is function.__code__]

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from mini_tf.gradcheck.adapters import Adapter, Closure, adapted, bound, name_of, taken_by
+from mini_tf.gradcheck.adapters import Adapter, Closure, adapted, bound, name_of, signature_of
 from mini_tf.gradcheck.errors import FAILURES, Refused
 from mini_tf.gradcheck.needs import chosen, weights_in, without
 from mini_tf.gradcheck.ownership import Ownership
@@ -66,7 +66,7 @@ class Subject:
         try:
             adapter = adapted(self.f, self.given, methods, result)
         except (TypeError, AttributeError):
-            no_lists_of_numbers(taken_by(self.f).names, self.given)
+            no_lists_of_numbers(signature_of(self.f).names, self.given)
             raise
         if isinstance(adapter, Closure):                 # in other styles, they are data
             no_lists_of_numbers(adapter.names, self.given)

@@ -34,7 +34,7 @@ BUDGET = 2000            # entries measured of one tensor; of a larger one, a ra
 LARGE = 25_000           # entries of all tensors, from which on fewer of each are measured, so that time does not grow
 LEAST = 50               # … but so many: the directions, which see all entries, remain
 
-turn = RLock()           # one check at a time: it puts other arrays into parameters, and other code into functions
+check_lock = RLock()     # one check at a time: it puts other arrays into parameters, and other code into functions
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def judged(
     """
     report, subject = Report(name or "f"), None
     found: list[Evidence | None] = [None, None]
-    with turn, watched_relus() as patterns:
+    with check_lock, watched_relus() as patterns:
         try:
             subject = make()
             report.name = name or subject.name

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from mini_tf import kernels
 from mini_tf.gradcheck.source import Source, compiled, running_as, source_of
-from mini_tf.gradcheck.verdict import turn
+from mini_tf.gradcheck.verdict import check_lock
 
 
 class Bug(NamedTuple):
@@ -38,7 +38,7 @@ def planted(bug: Bug) -> Iterator[None]:
     the bug at once, and loses it at the end of the block, even after an exception.
     Raises ValueError unless `find` occurs exactly once in the source, and if the source is not available.
     """
-    with turn, kernels.reference_only():                 # an op's twin would not have the bug
+    with check_lock, kernels.reference_only():                 # an op's twin would not have the bug
         source, at = _place(bug)
         text = source.file.text
         wrong = text[:at] + bug.replace + text[at + len(bug.find) :]
