@@ -34,13 +34,12 @@ BUDGET = 2000            # entries measured of one tensor; of a larger one, a ra
 LARGE = 25_000           # entries of all tensors, from which on fewer of each are measured, so that time does not grow
 LEAST = 50               # … but so many: the directions, which see all entries, remain
 
+Judged = tuple[Report, Subject | None, Evidence | None, Evidence | None]
 check_lock = RLock()     # one check at a time: it puts other arrays into parameters, and other code into functions
 
 
 @contextmanager
-def judged(
-    make: Callable[[], Subject], name: str | None = None, seed: int = 0, budget: int | None = None
-) -> Iterator[tuple[Report, Subject | None, Evidence | None, Evidence | None]]:  # fmt: skip
+def judged(make: Callable[[], Subject], name: str | None, seed: int, budget: int | None) -> Iterator[Judged]:
     """Give (report, subject, evidence, other); inside the block the subject can be measured further.
 
     make      gives the Subject; what it raises becomes the report's verdict
