@@ -24,10 +24,10 @@ class Adapter:
     """A function or an object, brought to one way of calling it.
 
     f, owner   a function and None; or a method, or its name, and the object that it is of: each call gets a copy
-    names      of the inputs, in the order in which they are given;  parameters: of all that f can be given by position
+    names      of the inputs, in the order in which they are given;  parameters: of all arguments that go by position
     """
 
-    takes: "Signature | None" = None     # what its backward can be given, once it is there
+    takes: "Signature | None" = None     # the backward's, once there is one
     takes_dy = True                  # False if that is no upstream gradient
     strict = True                    # every floating input has to get a gradient; otherwise those without one are data
     of_loss = False                  # gradients come with a number, and without an upstream gradient
@@ -154,7 +154,7 @@ def _of(back: Any, function: Any) -> Any:
     return back
 
 
-# What a function takes and gives ------------------------------------------------------------------------------------
+# Signatures and results ---------------------------------------------------------------------------------------------
 
 
 def followed(outputs: Sequence[Any], wanted: int) -> tuple[Any, Callable[[Any], list[Any]], int]:
@@ -181,8 +181,9 @@ def described(result: Any) -> str:
 
 
 class Signature(NamedTuple):
-    """What a function takes: names of what it can be given by place, so many of which have no default and are needed;
-    more: whether it takes *dys, or needs arguments that go by name only
+    """A function's arguments: the names of those that go by position, and how many of them have no default
+
+    more: whether it takes *dys, or needs an argument that goes by name only
     """
 
     names: list[str]
@@ -191,7 +192,7 @@ class Signature(NamedTuple):
 
 
 def signature_of(f: Callable[..., Any]) -> Signature:
-    """What f takes; one argument, where that cannot be known"""
+    """The Signature of f; of one argument, where that cannot be known"""
     try:
         every = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):

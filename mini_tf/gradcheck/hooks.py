@@ -17,7 +17,7 @@ LIBRARIES = ("np", "xp", "numpy", "cupy", "math")
 
 
 def expressions_in(statement: ast.stmt) -> Iterator[tuple[ast.expr, bool]]:
-    """(expression, whether it is a value) of one statement: what it assigns, returns, calls, loops over or asks"""
+    """(expression, whether it is a value) of one statement: what it assigns, returns, passes, loops over or tests"""
     value = getattr(statement, "value", None)
     if isinstance(statement, ast.Expr):
         values = inside = [one for one in getattr(value, "args", ()) if not isinstance(one, ast.Starred)]

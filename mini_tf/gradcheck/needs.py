@@ -20,7 +20,7 @@ Weights = dict[str, Weight]
 
 
 def weights_in(holders: dict[str, Any], names: Collection[str]) -> Weights:
-    """{name: Weight} of what is in {owner: what it holds}; names: of inputs, which no weight may have"""
+    """{name: Weight} of the floating arrays in {owner: object or container}; names: of inputs, reserved"""
     found: Weights = {}
     by_id: dict[int, Weight] = {}
     for owner, holder in holders.items():
@@ -34,7 +34,7 @@ def weights_in(holders: dict[str, Any], names: Collection[str]) -> Weights:
 
 
 def without(found: Weights, constants: Collection[str]) -> Weights:
-    """The others; `batch` stands for all arrays in it, such as batch.0"""
+    """The weights that are not constants; `batch` stands for all arrays in it, such as batch.0"""
     return {name: w for name, w in found.items() if not any(f"{name}.".startswith(f"{one}.") for one in constants)}
 
 
@@ -107,7 +107,7 @@ def _numbers_with_gradients(subject: "Subject") -> list[str]:
 
 
 def _about(names: list[str], first: Weight) -> str:
-    """Why weights that y depends on are not tested, and what to say"""
+    """Why weights that y depends on are not tested, and the arguments that help"""
     looked = named(first.gradient_paths[0]) if first.gradient_paths else "a gradient"
     paths = ", ".join(f"{name!r}: 'path.to.its.gradient'" for name in names)
     it = "it" if len(names) == 1 else "them"

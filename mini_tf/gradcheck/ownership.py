@@ -28,7 +28,7 @@ import numpy as np
 if TYPE_CHECKING:
     from mini_tf.gradcheck.subject import Subject
 
-Said = str | list[Any]     # what a `return` statement calls its parts: "dx", or a list of such; "" for what has no name
+Names = str | list[Any]  # what a `return` statement calls its parts: "dx", or a list of such; "" for what has no name
 RETURNED = "what came back"                              # beside the owners of weights, where gradients may be
 
 
@@ -53,16 +53,16 @@ class Leaf(NamedTuple):
 class Ownership:
     """Gives each tensor of a subject its gradient.
 
-    said         what the `return` of the backward calls its parts
-    containers   {name of an input that is a container: its weights}
-    words, keys  {what a gradient may be called: whose it is}, in a `return`, and as the key of a dict
+    returned_names  what the `return` of the backward calls its parts
+    containers      {name of an input that is a container: its weights}
+    words, keys     {what a gradient may be called: whose it is}, in a `return`, and as the key of a dict
     """
 
     def __init__(self, subject: "Subject", backward: Callable[..., Any]):
-        self.adapter, self.said = subject.adapter, _names_in_return(backward)
+        self.adapter, self.returned_names = subject.adapter, _names_in_return(backward)
         if isinstance(self.adapter, Loss):               # gradients are behind the loss
-            said = self.said[1:] if isinstance(self.said, list) else [""]
-            self.said = said[0] if len(said) == 1 else said
+            behind = self.returned_names[1:] if isinstance(self.returned_names, list) else [""]
+            self.returned_names = behind[0] if len(behind) == 1 else behind
         self.stated, self.order = subject.stated_paths, subject.stated_order
         self.names, self.floats, self.weights = subject.names, subject.floats, dict(subject.weights)
         self.inputs = [n for n in self.names if n in self.floats or n in subject.numbers]
@@ -90,7 +90,7 @@ class Ownership:
 
     def gradients(self, returned: Any, holders: dict[str, Any]) -> dict[str, Any]:
         """{name: gradient}, None where there is none; holders: {owner of weights: what it is in this run}"""
-        there, leaves = {**holders, RETURNED: returned}, [*_leaves(returned, self.said)]
+        there, leaves = {**holders, RETURNED: returned}, [*_leaves(returned, self.returned_names)]
         if self.form != (form := [leaf.path for leaf in leaves]):
             self._settle(leaves, there)
             self.form = form
@@ -123,18 +123,18 @@ class Ownership:
             name, (first, second) = next(iter(unclear.items()))
             choice = {name: first for name, (first, _) in unclear.items()}
             raise Refused(f"two arrays may be the gradient of {name}: {first} and {second}. Say which: grads={choice}")
-        self.addresses |= {name: self._said_at(name, path, leaves, there) for name, path in self.stated.items()}
+        self.addresses |= {name: self._stated_address(name, path, leaves, there) for name, path in self.stated.items()}
 
-    def _said_at(self, name: str, path: Path, leaves: list[Leaf], there: dict[str, Any]) -> Path | None:
+    def _stated_address(self, name: str, path: Path, leaves: list[Leaf], there: dict[str, Any]) -> Path | None:
         """Where the gradient is that the caller has said: beside what it belongs to, or in what came back"""
         owner = self.weights[name].owner if name in self.weights else ""
         came = [leaf.path for leaf in leaves if path in (leaf.path, leaf.spelled[-len(path) :])]
         places: list[Path] = [(owner, *path), *((RETURNED, *one) for one in came)]
         return next((where for where in places if reached(there, where) is not None), None)
 
-    def _has_all(self, lacking: list[str], nobodys: list[Leaf]) -> None:
+    def _has_all(self, lacking: list[str], unnamed: list[Leaf]) -> None:
         """Raises Refused if a dict has keys that say nothing, and an input gets no gradient."""
-        others = [leaf.word for leaf in nobodys if leaf.start is not None]
+        others = [leaf.word for leaf in unnamed if leaf.start is not None]
         if lacking and others and (self.strict or lacking == self.floats) and not self.weights:
             choice = {n: next((key for key in others if key.endswith(n)), others[0]) for n in lacking}
             raise Refused(f"{', '.join(others)} came back by name: which are the gradients of {', '.join(lacking)}? "
@@ -205,7 +205,7 @@ def _alike(weights: Weights, came: dict[Path, Leaf]) -> dict[str, Leaf]:
     return dict(zip(weights, came.values())) if in_order else found
 
 
-def _leaves(x: Any, said: Said, path: Path = (), spelled: Path = (), start: int | None = None) -> Iterator[Leaf]:
+def _leaves(x: Any, said: Names, path: Path = (), spelled: Path = (), start: int | None = None) -> Iterator[Leaf]:
     """The gradients in what came back: in tuples, lists, dicts and objects"""
     spelled = spelled or ((said,) if isinstance(said, str) else ())
     inside = _gradients_in(x)
@@ -254,7 +254,7 @@ def _array_of(g: Any) -> Any:
     return inner if not is_array(g) and isinstance(inner, np.ndarray) else g
 
 
-def _names_in_return(function: Callable[..., Any]) -> Said:
+def _names_in_return(function: Callable[..., Any]) -> Names:
     """What the last `return` of a function calls its parts"""
     try:
         node = source_of(inspect.unwrap(function)).node
@@ -262,10 +262,10 @@ def _names_in_return(function: Callable[..., Any]) -> Said:
         return ""
     returned = [one.value for one in own_nodes(node) if isinstance(one, ast.Return) and one.value]
     last = node.body if isinstance(node, ast.Lambda) else max(returned, key=lambda one: one.lineno, default=None)
-    return _said(last)
+    return _names(last)
 
 
-def _said(value: ast.expr | None) -> Said:
+def _names(value: ast.expr | None) -> Names:
     if isinstance(value, (ast.Tuple, ast.List)):
-        return [_said(part) for part in value.elts]
+        return [_names(part) for part in value.elts]
     return str(getattr(value, "attr", getattr(value, "id", "")))         # of an attribute, and of a variable

@@ -33,7 +33,7 @@ def write_page(path: PathLike, reports: list[Report]) -> None:
 
 def pictures(c: Comparison) -> dict[str, Any]:
     """Your gradient, the measured one and their difference, on one scale of colours"""
-    places, said = _shown(c)
+    places, captions = _shown(c)
     yours, measured = (np.ravel(numbers)[places] for numbers in (c.gradient, c.slopes))
     with np.errstate(invalid="ignore"):
         difference = yours - measured
@@ -43,22 +43,22 @@ def pictures(c: Comparison) -> dict[str, Any]:
     maps = {title: [[_cell(c, place, float(value), most) for place, value in zip(*row)] for row in zip(places, numbers)]
             for title, numbers in maps.items()}          # fmt: skip
     if not np.isfinite(difference).all():
-        said.append("grey: not measured, or no finite number")
-    return {"maps": maps, "most": f"{most:.3g}", "said": said}
+        captions.append("grey: not measured, or no finite number")
+    return {"maps": maps, "most": f"{most:.3g}", "captions": captions}
 
 
 def _shown(c: Comparison) -> tuple[Array, list[str]]:
-    """(the entries to show, as a matrix of their places in the flat array; what there is to say of the choice)"""
+    """(the entries to show, as a matrix of their places in the flat array; captions)"""
     shape = c.slopes.shape
     matrix = np.arange(c.slopes.size).reshape(-1, shape[-1] if shape else 1)
-    said = [f"{shape} shown as {matrix.shape}"] if len(shape) > 2 else []
+    captions = [f"{shape} shown as {matrix.shape}"] if len(shape) > 2 else []
     at = np.argwhere(matrix == (np.ravel_multi_index(c.index, shape) if shape else 0))[0]
     for axis, name, most in ((0, "rows", ROWS), (1, "columns", COLUMNS)):
         if (count := matrix.shape[axis]) > most:
             start = min(max(int(at[axis]) - most // 2, 0), count - most)
             matrix = np.take(matrix, range(start, start + most), axis)
-            said.append(f"{name} {start} to {start + most - 1} of {count:,}")
-    return matrix, said
+            captions.append(f"{name} {start} to {start + most - 1} of {count:,}")
+    return matrix, captions
 
 
 def _cell(c: Comparison, place: int, value: float, most: float) -> dict[str, Any]:

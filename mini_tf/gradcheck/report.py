@@ -241,7 +241,7 @@ class Report:
     __str__ = __repr__ = explain
 
     def lines(self) -> list[Line]:
-        """All that there is to say below the verdict; the page shows the same lines"""
+        """All lines below the verdict; the page shows the same"""
         lines = [Line("refusal", one) for one in self.refusals] + [Line("finding", one) for one in self.findings]
         lines += [*self._of_steps(), *self._of_changes(), *self._of_tensors()]
         agree = [f"compiled twins agree, in float32: {listed(self.twins)}"] if self.twins and self.ok else []

@@ -87,7 +87,7 @@ def self_test(
         backward, result = source_of(evidence.backward.of), SelfTest(report.name)
         maker, right = _maker(evidence, backward.function), _outcomes(evidence)
         for m in mutants(backward):
-            with suppress(SyntaxError), np.errstate(all="ignore"):       # what is no program needs none either
+            with suppress(SyntaxError), np.errstate(all="ignore"):       # what does not compile is no mutant
                 wrong = compiled(maker, changed([m]), backward.file.text)
                 if wrong.co_freevars != maker.__code__.co_freevars:      # Python does not let it run in this place
                     continue

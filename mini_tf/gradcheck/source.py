@@ -175,7 +175,7 @@ def running_as(codes: dict[FunctionType, CodeType]) -> Iterator[None]:
 
 @lru_cache(None)
 def functions_sharing_code(functions: tuple[FunctionType, ...]) -> list[tuple[FunctionType, FunctionType]]:
-    """(function, one of these) of all of the same text: dense(4, 3) and dense(3, 2) may be two closures of one def"""
+    """[(function, the given one whose code it shares)]: dense(4, 3) and dense(3, 2) are two closures of one def"""
     found = [one for one in gc.get_referrers(*[one.__code__ for one in functions]) if isinstance(one, FunctionType)]
     return [(one, function) for function in functions for one in found if one.__code__ is function.__code__]
 

@@ -105,7 +105,7 @@ def test_every_shape_becomes_a_matrix_with_the_worst_entry_in_it(shape, index, s
     shown = pictures(compared(rng.standard_normal(shape), rng.standard_normal(shape), index))
     rows = shown["maps"]["yours"]
     assert (len(rows), len(rows[0])) == size
-    assert "; ".join(shown["said"]) == caption
+    assert "; ".join(shown["captions"]) == caption
     assert [cell["at"] for row in rows for cell in row if cell["worst"]] == [str(list(index))]
 
 
