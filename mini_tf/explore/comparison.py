@@ -12,8 +12,8 @@ from mini_tf.explore.readings import Reading, parameters_set
 from mini_tf.explore.recording import Frame, Recorder
 from mini_tf.gradcheck import Report, gradcheck
 from mini_tf.gradcheck.examples import EXAMPLES
-from mini_tf.gradcheck.planting.bugs import BUGS, Bug
-from mini_tf.gradcheck.planting.editing import place_of_edit, planted
+from mini_tf.gradcheck.planting.bugs import BUGS
+from mini_tf.gradcheck.planting.editing import Bug, place_of_edit, planted
 from mini_tf.gradcheck.planting.repairs import repaired
 from mini_tf.layers import Layer, Parameter
 from mini_tf.places import place

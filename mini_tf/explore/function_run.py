@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from mini_tf.gradcheck import Subject
+from mini_tf.gradcheck import Subject, settle
 
 import numpy as np
 
@@ -31,10 +31,9 @@ class FunctionRun:
         with suppress(Exception):                        # the page shows the line that raised, the report why
             own = {name: x for name, x in options.items() if name in OF_GRADCHECK}
             self.subject = subject = Subject(f, inputs, self.options, **own)
-            with suppress(Exception):                    # it settles which inputs have a gradient
-                subject.prepare(lambda y, _: _random_dy(y, np.random.default_rng(0)))
-            forward = subject.adapter.function(subject.adapter.owner)
-            self.partners = {_name(subject.backward): (_name(forward),)}
+            with suppress(Exception):
+                settle(subject, np.random.default_rng(0))
+            self.partners = {_name(subject.backward): (_name(subject.adapter.f),)}
 
     def __call__(self, on_backward: Callable[[], None] = lambda: None) -> None:
         """Run it. on_backward: called between forward and backward"""
@@ -44,17 +43,13 @@ class FunctionRun:
             return
         with self.subject.as_given():
             for name, x in [*self.subject.tensors.items()]:
-                self.subject.replace(name, x.copy())     # f may write into it
+                self.subject.arrays[name] = x.copy()     # f may write into it
             y, backward = self.subject.forward()
             on_backward()
             if self.dy is None:
-                self.dy = _random_dy(y, self.rng)
+                self.dy = self.rng.standard_normal(np.shape(y)).astype(y.dtype) if np.ndim(y) else 1.0
             self.gradients = backward(np.copy(self.dy) if np.ndim(self.dy) else self.dy)
 
 
-def _random_dy(y, rng):
-    return rng.standard_normal(np.shape(y)).astype(y.dtype) if np.ndim(y) else 1.0
-
-
 def _name(f):
-    return getattr(f, "__name__", type(f).__name__)
+    return f if isinstance(f, str) else getattr(f, "__name__", "")       # a method may be given by its name

@@ -11,7 +11,8 @@
 
 from mini_tf.gradcheck.check import gradcheck, judge
 from mini_tf.gradcheck.measure.slopes import Slopes, measured_slopes
+from mini_tf.gradcheck.needs import settle
 from mini_tf.gradcheck.report import Report, TensorReport
 from mini_tf.gradcheck.subject import Subject
 
-__all__ = ["Report", "Slopes", "Subject", "TensorReport", "gradcheck", "judge", "measured_slopes"]
+__all__ = ["Report", "Slopes", "Subject", "TensorReport", "gradcheck", "judge", "measured_slopes", "settle"]

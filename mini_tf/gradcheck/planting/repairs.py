@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from types import FunctionType
 from typing import Any
 
-from mini_tf.gradcheck.planting.editing import Edit, planted
+from mini_tf.gradcheck.planting.editing import Bug, planted
 from mini_tf.gradcheck.program import functions_that_run
 from mini_tf.gradcheck.report import Change
 from mini_tf.gradcheck.source import Unavailable, source_of
@@ -18,7 +18,7 @@ def repaired(changes: Sequence[Change], run: Callable[[], Any]) -> Iterator[tupl
 
     Yields (file, line) of the first. Raises ValueError or SyntaxError if one cannot be made within a line of them.
     """
-    functions, edits = functions_that_run(run), list[Edit]()
+    functions, edits = functions_that_run(run), list[Bug]()
     with ExitStack() as stack:
         for change in changes:                           # each in the text that the one before has left
             edits.append(_edit(change, functions))
@@ -26,7 +26,7 @@ def repaired(changes: Sequence[Change], run: Callable[[], Any]) -> Iterator[tupl
         yield edits[0].target.__code__.co_filename, changes[0].line
 
 
-def _edit(change: Change, functions: Sequence[FunctionType]) -> Edit:
+def _edit(change: Change, functions: Sequence[FunctionType]) -> Bug:
     for function in functions:
         with suppress(Unavailable):
             source = source_of(function)
@@ -36,5 +36,5 @@ def _edit(change: Change, functions: Sequence[FunctionType]) -> Edit:
             *above, now = source.file.lines[source.node.lineno - 1 : change.line]        # so that it is found once
             right = now.replace(change.before, "pass" if change.after.startswith("(without") else change.after)
             if right != now:
-                return Edit(function, "\n".join([*above, now]), "\n".join([*above, right]))
+                return Bug(function, change.kind, "\n".join([*above, now]), "\n".join([*above, right]))
     raise ValueError(f"{change.place} is no line that can be changed")
