@@ -94,7 +94,7 @@ def test_gradcheck_prints_a_table_and_ends_with_0(mini_tf):
 
 
 def test_gradcheck_ends_with_1_when_a_gradient_is_wrong(mini_tf, monkeypatch):
-    from mini_tf.gradcheck import EXAMPLES
+    from mini_tf.gradcheck.examples import EXAMPLES
 
     wrong = (lambda x: (x * x, lambda dy: dy * x), [np.ones(3)], {})
     monkeypatch.setitem(EXAMPLES, "square", lambda rng: wrong)

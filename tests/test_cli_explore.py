@@ -41,7 +41,7 @@ def test_a_small_model_is_trained_and_explored(mini_tf, corpus, tmp_path):
     labels = ["first step (step 1 of 10)", "after a tenth (step 1 of 10)", "at the end (step 10 of 10)"]
     assert [recording["label"] for recording in data["recordings"]] == labels
     assert data["words"] == ["the", "cat", "sat", "on", "the"]
-    assert data["beside"]
+    assert data["alternatives"]
 
 
 def test_a_run_is_explored(mini_tf, corpus, tmp_path):
@@ -49,7 +49,7 @@ def test_a_run_is_explored(mini_tf, corpus, tmp_path):
     code, _, err = mini_tf("explore", "run", "--text", "the cat sat", "--bug", "layer_norm: γ forgotten", "--out", "a.html")
     assert (code, err) == (0, "")
     data = data_of(tmp_path / "a.html")
-    assert [one["name"] for one in data["beside"]] == ["layer_norm: γ forgotten"]
+    assert [one["name"] for one in data["alternatives"]] == ["layer_norm: γ forgotten"]
     labels = ["before the first step", "after step 1", "at the end"]
     assert [recording["label"] for recording in data["recordings"]] == labels
     code, _, _ = mini_tf("explore", "run", "--bug", "layer_norm: γ forgotten", "--out", "b.html")  # its own sample

@@ -63,8 +63,8 @@ def gradcheck(
         command.bind_twins(seed)
         return
     keep_standard_output_for(html, json)
-    told = command.told(constants or [], params or [], grads or [], methods)
-    subjects = command.chosen(names or [], shape or [], seed, arg or [], told)
+    options = command.checker_options(methods, constants=constants or [], params=params or [], grads=grads or [])
+    subjects = command.chosen(names or [], shape or [], seed, arg or [], options)
     if self_test:
         raise typer.Exit(command.plant_in_all(subjects, seed))
     raise typer.Exit(command.check_all(subjects, seed, html, json, solution))

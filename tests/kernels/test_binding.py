@@ -186,7 +186,8 @@ def test_a_users_op_has_no_twin_whatever_its_name():
 @pytest.fixture
 def few_examples(monkeypatch):
     """--bind-twins, with two examples, and a dict in place of fingerprints.py."""
-    from mini_tf.gradcheck import EXAMPLES, command, examples
+    from mini_tf.gradcheck import command, examples
+    from mini_tf.gradcheck.examples import EXAMPLES
 
     written = {}
     monkeypatch.setattr(examples, "EXAMPLES", {name: EXAMPLES[name] for name in ("layer_norm", "LayerNorm")})

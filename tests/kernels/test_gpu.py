@@ -5,7 +5,7 @@ import warnings
 
 from mini_tf import kernels, ops
 from mini_tf.backend import to_device, to_host
-from mini_tf.gradcheck import EXAMPLES
+from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.measure.twins import check_gpu
 from mini_tf.kernels import binding, gpu
 from mini_tf.ops.op import all_ops
