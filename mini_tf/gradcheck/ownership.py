@@ -194,7 +194,8 @@ class Ownership:
         """Raises Refused where what came with a loss could be gradients of inputs, or of weights."""
         if count and self.floats and self.weights:
             inputs, names = ", ".join(self.floats), [*self.weights]
-            raise Refused(f"gradients came back without names, and may be those of the inputs, {inputs}, or of "
+            came = "one gradient" if count == 1 else f"{count} gradients"
+            raise Refused(f"{came} came back without names, and may be those of the inputs, {inputs}, or of "
                           f"{', '.join(names)}. Say whose: grads={names[:count]}; or what is data: constants={names}")
 
 
