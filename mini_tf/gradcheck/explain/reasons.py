@@ -6,6 +6,7 @@ from pathlib import Path
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.edits import Edit
 from mini_tf.gradcheck.explain.search import Search, all_hold
+from mini_tf.gradcheck.explain.sites import Site
 from mini_tf.gradcheck.explain.steps import find_steps
 from mini_tf.gradcheck.explain.words import sentences
 from mini_tf.gradcheck.measure.evidence import Evidence
@@ -29,7 +30,7 @@ def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evi
         find_steps(report, subject, evidence, seed, add_reasons)
         if report.wrong_step is not None:
             return
-    search = Search(subject, evidence, other)
+    search = Search(evidence, other)
     every = search.target.names
     changes = [(edit, every) for edit in search.hits[:1]] or _several(search)
     report.changes = [_change(edit, names) for edit, names in changes]
@@ -45,7 +46,7 @@ def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evi
                         "changed programs run")          # fmt: skip
 
 
-def _is_model(subject):
+def _is_model(subject: Subject) -> bool:
     """True for code of mini_tf that calls several of its functions; an author's own functions are searched first"""
     codes = codes_that_run(subject.forward)
     calls_ops = any(Path(code.co_filename).match("mini_tf/ops/op.py") for code in codes)
@@ -63,11 +64,11 @@ def _several(search: Search) -> list[tuple[Edit, list[str]]]:
 
     Where no line can make all right, those of the search are the lines that can make one of them right.
     """
-    wrong, chosen, lines = [*search.evidence.wrong, *search.evidence.misfits], [], []
+    wrong, lines = [*search.evidence.wrong, *search.evidence.misfits], list[Site]()
+    chosen: list[tuple[Edit, list[str]]] = []
     for name in wrong if 2 <= len(wrong) <= MANY else ():
         if not any(name in mended for _, mended in chosen):
-            some = [name, *search.evidence.right]
-            part = Search(search.subject, search.evidence, search.other, some, search.elsewhere)
+            part = Search(search.evidence, search.other, [name, *search.evidence.right])
             lines += part.lines
             for edit in part.hits[:1]:
                 chosen.append((edit, [one for one in wrong if all_hold([edit], search.points, [one], search.program)]))
@@ -76,7 +77,7 @@ def _several(search: Search) -> list[tuple[Edit, list[str]]]:
     return chosen if len(edits) == 2 and all_hold(edits, search.points, names, search.program) else []
 
 
-def _add_words(report, search):
+def _add_words(report: Report, search: Search) -> None:
     """Words that hold at other points, too"""
     try:
         with np.errstate(all="ignore"):
@@ -96,5 +97,5 @@ def _lines(search: Search) -> list[str]:
     return [f"{place(path, line)}  {text}" for (path, line), text in sorted(seen.items())][:LINES]
 
 
-def _change(edit, names):
+def _change(edit: Edit, names: Sequence[str]) -> Change:
     return Change(place(edit.source.path, edit.line), edit.line, edit.before, edit.after, edit.kind.value, list(names))

@@ -7,13 +7,14 @@
         program.measure(site)                            # its matrix
 """
 
+import ast
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.sites import LARGEST, Site, flat, sites_in
+from mini_tf.gradcheck.explain.sites import LARGEST, Site, flat, matrix_of, sites_in
 from mini_tf.gradcheck.explain.target import Target
 from mini_tf.gradcheck.hooks import copied, running_with, with_hooks, with_parameters
 from mini_tf.gradcheck.program import functions_that_run
@@ -24,26 +25,27 @@ import numpy as np
 
 MOST_RUNS = 40           # of one statement, in a loop: with more, no values are put in
 RUNS = 2500              # in which matrices are measured; what is not measured by then is not looked at by value
-AFFINE = 1e-7            # relative: how well the gradients have to be an affine function
 
 
 class Program:
     """The author's functions with hooks in them; inside its block they can be run."""
 
     def __init__(self, target: Target):
-        self.target, self.subject, self.evidence = target, target.subject, target.evidence
-        self.sites, self._codes, self.runs = [], {}, 0
+        self.target, self.subject, self.evidence = target, target.evidence.subject, target.evidence
+        self.sites, self._codes, self.runs = list[Site](), {}, 0
         self.evidence.back_to_the_point()
         for function in functions_that_run(lambda: self.subject.run(self.evidence.dy_again()), self.evidence.sound):
             try:
                 source = with_parameters(source_of(function))
-                sites = list(sites_in(source, target))
+                sites = list(sites_in(source))
                 self._codes[function] = with_hooks(source, [site.node for site in sites], len(self.sites))
             except (Unavailable, SyntaxError, StopIteration):
                 continue
             self.sites += sites
         self.originals = {function: function.__code__ for function in self._codes}
-        self._put, self._notes, self._phase, self._backward = (None, []), {}, "", None
+        self._put: tuple[Site | None, list[Any]] = (None, [])
+        self._notes: dict[Site, list[tuple[Any, dict[str, Any]]]] = {}
+        self._phase, self._backward = "", None
         self.calls, self._most = 0, np.inf               # of the hook: of one run, and at most
 
     @contextmanager
@@ -53,7 +55,7 @@ class Program:
             self._record()
             yield
 
-    def _hook(self, k, value):
+    def _hook(self, k: int, value: Any) -> Any:
         self.calls += 1
         if self.calls > self._most:                      # with other values a while-loop may be endless
             raise TimeoutError
@@ -81,7 +83,7 @@ class Program:
         finally:
             self._put = None, []
 
-    def _record(self):
+    def _record(self) -> None:
         """Note the values and names of all sites in one run; of functions inside others also the names around them."""
         self._notes = {site: [] for site in self.sites}
         try:
@@ -91,23 +93,23 @@ class Program:
             self.y = self.row = None
         if self.row is not None:
             self.target.compare(self.row)
-        notes, self._notes, last = self._notes, {}, {}   # last: node of a function -> its names when it returned
-        for site, noted in notes.items():
+        last: dict[ast.AST, dict[str, Any]] = {}         # node of a function -> its names when it returned
+        for site, noted in self._notes.items():
             site.can_be_put_in = site.is_value and 0 < len(noted) <= MOST_RUNS
             site.values, site.scopes = ([one[k] for one in noted[:MOST_RUNS]] for k in (0, 1))
             if noted:
                 last[site.functions[-1]] = {**last.get(site.functions[-1], {}), **site.scopes[-1]}
         for site in self.sites:
             around = {name: x for node in site.functions[:-1] for name, x in last.get(node, {}).items()}
-            site.scopes = [{**around, **scope} for scope in site.scopes]
-            site.own_names = [*site.scopes[0]] if site.scopes else []
-            site.scopes = [{**site.source.function.__globals__, **scope} for scope in site.scopes]
+            site.own_names = [*around, *(site.scopes[0] if site.scopes else ())]
+            site.scopes = [{**site.source.function.__globals__, **around, **scope} for scope in site.scopes]
+        self._notes = {}
 
     def that_count(self) -> list[Site]:
         """The sites on which a gradient may depend, and y does not"""
         return [site for site in self.sites if self.y is not None and site.scopes and self._counts(site)]
 
-    def _counts(self, site):
+    def _counts(self, site: Site) -> bool:
         """Whether another value of the site leaves y as it is, and moves a gradient"""
         ran = "backward" in site.phases
         if not site.is_numeric:
@@ -121,9 +123,10 @@ class Program:
         if row is None or self.row is None:
             return True
         site.moves = row != self.row
+        site.moves_the_wrong = bool(site.moves[self.target.wrong].all())
         return ran or bool(site.moves.any())
 
-    def _keep_the_backward(self):
+    def _keep_the_backward(self) -> None:
         """If the backward can be called again, what counts only there is measured without another forward."""
         self.evidence.back_to_the_point()
         _, backward = self.subject.forward()
@@ -139,24 +142,19 @@ class Program:
             return
         try:
             self._keep_the_backward()
-            step = np.random.default_rng(0).normal(size=base.size)
-            rows = [self.run(site, site.shaped(base + one))[1] for one in [*np.eye(base.size), step, 0 * step]]
-        except FAILURES:
+            J = matrix_of(lambda row: self.run(site, site.shaped(row))[1], base, self.row)
+        except FAILURES:                                 # or gradients of another shape
             return
         finally:
             self._backward = None
-        if any(row is None for row in rows) or not np.array_equal(rows[-1], self.row, equal_nan=True):
-            return
-        J, moved = np.stack(rows[:-2], 1) - self.row[:, None], rows[-2] - self.row
-        slack = AFFINE * max(1e-3, np.abs(self.row).max(initial=0))
-        if not np.allclose(moved, J @ step, rtol=AFFINE, atol=slack):
+        if J is None:
             return
         site.jacobian, site.missing = J, self.target.goal - self.row
         site.solution = self.target.solution(J, site.missing)
         if site.live and len(site.scopes) > 1:
             self._live_again(site)
 
-    def _live_again(self, site):
+    def _live_again(self, site: Site) -> None:
         """In a loop, names are what they would be if the values of the rounds before were those that are right."""
         self._notes = {site: []}
         try:

@@ -13,23 +13,24 @@ import ast
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.edits import Edit, Kind, changed, of_statement, of_syntax, replacing
 from mini_tf.gradcheck.explain.elsewhere import other_sizes
 from mini_tf.gradcheck.explain.runs import Program
-from mini_tf.gradcheck.explain.sites import Site, flat, is_numeric
-from mini_tf.gradcheck.explain.target import Target, holds
-from mini_tf.gradcheck.explain.values import Scope, filled, rows
+from mini_tf.gradcheck.explain.sites import Expression, Site, flat, is_numeric
+from mini_tf.gradcheck.explain.target import Target, holds, same_output
+from mini_tf.gradcheck.explain.values import ONE, Candidate, Scope, filled, rows
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.promises import check_backward
 from mini_tf.gradcheck.source import compiled, running_as
-from mini_tf.gradcheck.subject import Subject
+from mini_tf.types import Array
 
 import numpy as np
 
-# How a value v with a number c may stand in the place of an expression e: v·c, e + v·c, e·v·c, e/(v·c)
-FORMS: dict[str, tuple[Callable, bool, Kind]] = {
+# How a value v with a number n may stand in the place of an expression e: v·n, e + v·n, e·v·n, e/(v·n)
+FORMS = {
     "v": (lambda M, e: M, True, Kind.VALUE),
     "e + v": (lambda M, e: M, False, Kind.TERM),
     "e * v": (lambda M, e: M * e, True, Kind.FACTOR),
@@ -40,7 +41,6 @@ PROGRAMS = 150           # compiled and run at most, in one stage,
 PUT_IN = 4000            # and values put in to see what they do,
 ALL_RUNS = 3000          # of the author's code, for matrices and where none says it
 PER_EXPRESSION = 12      # hits of one expression and form that are tried
-NUMBERS = 3              # expressions for a factor that are tried
 HITS = 6                 # that hold, of one stage, are enough to choose from
 LARGE = 3000             # the largest array, and the largest number, that is put in
 
@@ -53,18 +53,13 @@ class Search:
     lines   the sites where another value could make the gradients right
     """
 
-    def __init__(
-        self, subject: Subject, evidence: Evidence, other: Evidence | None, names: Sequence[str] | None = None,
-        elsewhere: list[Evidence] | None = None,
-    ):  # fmt: skip
-        self.subject, self.evidence, self.other = subject, evidence, other
-        self.target, self.is_part = Target(subject, evidence, names), names is not None
+    def __init__(self, evidence: Evidence, other: Evidence | None, names: Sequence[str] | None = None):
+        self.subject, self.evidence, self.other = evidence.subject, evidence, other
+        self.target, self.is_part = Target(evidence, names), names is not None
         self.hits: list[Edit] = []
         self.programs = self.tried = 0
-        self._seen: set[tuple] = set()
+        self._seen: set[tuple[int, int, str, str]] = set()
         self._scopes: dict[Site, Scope] = {}
-        if elsewhere is not None:                        # measured already
-            self.elsewhere = elsewhere
         self.program = Program(self.target)
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             with self.program.running():
@@ -74,14 +69,13 @@ class Search:
             self.lines = [site for site in self.sites if site.live and not site.is_parameter]
             evidence.back_to_the_point()
 
-    def _by_stages(self):
+    def _by_stages(self) -> None:
         """Run the stages until one finds something."""
         only = [site for site in self.sites if site.moves is not None and not site.moves[self.target.in_right].any()]
         rest = [site for site in self.sites if site not in only]
         forward = [site for site in self.program.sites if site.scopes and site not in self.sites]
-        small = self._syntax, self._near, self._statements
-        groups = ((only, (self._copies, *small)), (rest, small), (self.sites, [self._composed]),
-                  (forward, [self._syntax]))             # fmt: skip
+        small = [self._syntax, self._near, self._statements]
+        groups = [(only, [self._copies, *small]), (rest, small), (self.sites, [self._composed]), (forward, small[:1])]
         for some, stages in groups[: 2 if self.is_part else None]:
             for site in some:
                 self.program.measure(site)
@@ -91,7 +85,7 @@ class Search:
                 if self.hits:
                     return
 
-    def _try(self, edits):
+    def _try(self, edits: Iterable[Edit]) -> None:
         """Compile and run edits, the simplest first; what holds is a hit."""
         left = PROGRAMS
         for edit in sorted(edits, key=lambda edit: edit.cost):
@@ -119,34 +113,34 @@ class Search:
 
     # --- by value, all at once
 
-    def _fit(self, candidates: Callable) -> Iterator[Edit]:
+    def _fit(self, candidates: Callable[[Expression, Scope], tuple[list[Candidate], Array]]) -> Iterator[Edit]:
         """The edits whose values make the gradients right, of candidates(expression, scope) -> (candidates, rows)"""
         for site in self.live:
             for e in site.expressions:
-                if e.jacobian is not None:
-                    yield from self._fitting(site, e, *candidates(e, self._scope(site)))
+                J = e.jacobian
+                if J is not None and self.target.solution(J, site.missing) is not None:
+                    yield from self._fitting(site, e, J, *candidates(e, self._scope(site)))
 
-    def _fitting(self, site, e, candidates, M):
-        own, numbers = flat(e.values), self._scope(site).numbers
+    def _fitting(self, site: Site, e: Expression, J: Array, candidates: list[Candidate], M: Array) -> Iterator[Edit]:
+        own, numbers = flat(e.values), ONE if self.subject.params else self._scope(site).numbers
         for form, (terms, instead, kind) in FORMS.items() if len(M) else ():
             values = np.nan_to_num(terms(M, own), posinf=0, neginf=0)
-            found = self._proportional(values, e.jacobian, site.missing + (e.jacobian @ own if instead else 0))
-            found = [(row, c) for row, c in found if _is_one(c) or not self.subject.params]
-            for row, c in sorted(found, key=lambda one: not _is_one(one[1]))[:PER_EXPRESSION]:
-                some = [f"{c:.0f}"] if _is_one(c) else numbers.get(f"{c:.6g}", [])[:NUMBERS]
-                for new in [_with_number(form, e.text, candidates[row].text, number) for number in some]:
+            found = self._proportional(values, J, site.missing + (J @ own if instead else 0))
+            for row, c in sorted(found, key=lambda one: abs(abs(one[1]) - 1) > 1e-6)[:PER_EXPRESSION]:
+                for sign, number in [(sign, n) for sign in (1, -1) for n in numbers.get(f"{sign * c:.6g}", ())]:
+                    new = _with_number(form if sign > 0 else MINUS[form], e.text, candidates[row].text, number)
                     yield replacing(site, e.node, new, kind)
 
-    def _proportional(self, values, J, goal):
+    def _proportional(self, values: Array, J: Array, goal: Array) -> list[tuple[int, float]]:
         """(row, c) of the rows whose effect on the gradients, times a number c, is the goal"""
         two = np.random.default_rng(0).normal(size=(2, len(goal)))       # sums of gradients, which few rows survive
         a, b = ((values @ (J.T @ u), u @ goal) for u in two)
         chosen = np.flatnonzero(np.abs(a[0] * b[1] - b[0] * a[1]) <= 1e-4 * np.abs(a[0] * b[1]))
         G = values[chosen] @ J.T
         c = (G @ goal) / np.maximum((G * G).sum(1), 1e-300)
-        return [(chosen[k], c[k]) for k in np.flatnonzero(self.target.near(c[:, None] * G - goal))]
+        return [(int(chosen[k]), float(c[k])) for k in np.flatnonzero(self.target.near(c[:, None] * G - goal))]
 
-    def _near(self):
+    def _near(self) -> Iterator[Edit]:
         """Another value, a function of the expression, one more term or factor"""
         yield from self._fit(lambda e, scope: rows(e, scope.near(e)))
         for site in reversed([site for site in self._some if site.reachable and site.can_be_put_in]):
@@ -154,7 +148,7 @@ class Search:
                 small = (one for one in self._scope(site).of_itself(e) if all(_size(v) <= LARGE for v in one.values))
                 yield from self._mending(site, ((e.node, one.text, Kind.VALUE) for one in small))
 
-    def _composed(self):
+    def _composed(self) -> Iterator[Edit]:
         """A function of another value, or of two"""
         yield from self._fit(lambda e, scope: scope.composed(e))
 
@@ -167,18 +161,16 @@ class Search:
         self.tried, self.program.calls = self.tried + 1, 0
         try:
             values = site.evaluated(text)
-            if any(_size(v) > LARGE for v in values):
+            alike = not site.is_numeric or [*map(np.shape, values)] == [*map(np.shape, site.values)]
+            # Of another shape it is wrong, as the gradients have the right ones
+            if any(_size(v) > LARGE for v in values) or not (alike or self.program.row is None):
                 return False
-            if site.is_numeric and [*map(np.shape, values)] != [*map(np.shape, site.values)]:
-                if self.program.row is not None:
-                    return False                         # the gradients have the right shapes
-            elif site.jacobian is not None:
+            if alike and site.jacobian is not None:
                 return bool(self.target.near(site.jacobian @ (flat(values) - site.base) - site.missing))
             if self.program.runs >= ALL_RUNS:
                 return False
             y, row = self.program.run(site, values)
-            same = np.shape(y) == np.shape(self.program.y) and np.allclose(y, self.program.y, rtol=1e-9, atol=1e-12)
-            return same and row is not None and bool(self.target.near(row - self.target.goal))
+            return same_output(y, self.evidence) and row is not None and bool(self.target.near(row - self.target.goal))
         except (SyntaxError, ValueError, *FAILURES):
             return False
 
@@ -188,7 +180,7 @@ class Search:
             if self._mends(site, site.with_part(node, new)) if site.can_be_put_in else not site.may_be_endless:
                 yield replacing(site, node, new, kind)
 
-    def _copies(self):
+    def _copies(self) -> Iterator[Edit]:
         """A copy is missing: something is written into, though the gradients may be right"""
         right = self.program.row is not None and not self.target.wrong.any()
         for site in self.sites:
@@ -197,13 +189,13 @@ class Search:
                 if array and (right or isinstance(e.node, (ast.Name, ast.Attribute, ast.Subscript))):
                     yield replacing(site, e.node, filled("e.copy()", e=e.text), Kind.COPY)
 
-    def _syntax(self):
+    def _syntax(self) -> Iterator[Edit]:
         """Small changes of one node; in the forward those that leave y as it is: what it keeps is wrong"""
         for site in [site for site in self._some if site.reachable]:
             small = ((e.node, new, kind) for e in site.expressions for kind, new in of_syntax(e.node, site.of))
             yield from self._mending(site, small)
 
-    def _statements(self):
+    def _statements(self) -> Iterator[Edit]:
         """Edits of statements"""
         some = [site for site in self._some if not site.is_parameter]
         for statement in {id(site.statement): site.statement for site in some}.values():
@@ -213,37 +205,30 @@ class Search:
                 yield from of_statement(sites[0])
 
 
-def _size(value):
+def _size(value: Any) -> float:
     """A number itself, else how much there is of it: a loop over a large range would take too long"""
     if isinstance(value, np.ndarray):
         return value.size
     return abs(value) if is_numeric(value) else len(value) if hasattr(value, "__len__") else 0
 
 
-def _with_number(form, e, v, number):
-    """The text of a form with a value and a number: -e * v * n for a negative one, e / n where it is 1 / n"""
-    if number.startswith("-"):
-        form, number = MINUS[form], number[1:]
-    if number == "1":
-        return filled(form, e=e, v=v)
+def _with_number(form: str, e: str, v: str, number: str) -> str:
+    """The text of a form with a value and a number: e * v / n where the number is 1 / n"""
     over, n = number.startswith("1 / "), number.removeprefix("1 / ")
-    if v == "1":
+    if v == "1" and number != "1":
         divided = over and "e * v" in form
         return filled(form.replace("e * v", "e / v") if divided else form, e=e, v=n if divided else number)
-    return filled(form, e=e, v=filled("v / n" if over != ("e / v" in form) else "v * n", v=v, n=n))
-
-
-def _is_one(c):
-    return abs(abs(c) - 1) < 1e-6
+    scaled = "v" if number == "1" else "v / n" if over != ("e / v" in form) else "v * n"
+    return filled(form, e=e, v=filled(scaled, v=v, n=n))
 
 
 def all_hold(edits: Sequence[Edit], points: Iterable[Evidence], names: Sequence[str], program: Program) -> bool:
     """Whether the author's code with these edits gives right gradients at these points, and breaks no promise."""
     codes = dict(program.originals)
     try:
-        for source in {edit.source.function: edit.source for edit in edits}.values():
-            own = [edit for edit in edits if edit.source.function is source.function]
-            codes[source.function] = compiled(source.function, changed(own), source.file.text)
+        for function in {edit.source.function for edit in edits}:
+            own = [edit for edit in edits if edit.source.function is function]
+            codes[function] = compiled(function, changed(own), own[0].source.file.text)
         with running_as(codes), np.errstate(all="ignore"):
             for point in points:
                 if not holds(point, [name for name in names if name in point.slopes]):
@@ -253,7 +238,7 @@ def all_hold(edits: Sequence[Edit], points: Iterable[Evidence], names: Sequence[
         return False
 
 
-def _keeps_promises(evidence):
+def _keeps_promises(evidence: Evidence) -> bool:
     """Whether no promise is broken but those that are allowed, as where a layer works in place on the dy it is given"""
     evidence.back_to_the_point()
     _, backward = evidence.subject.forward()

@@ -5,12 +5,11 @@ which was measured; its Expressions carry it inwards, by evaluating only what st
 """
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.target import Target
 from mini_tf.gradcheck.hooks import expressions_in, nodes_of, values_in
 from mini_tf.gradcheck.source import Source, own_nodes
 from mini_tf.types import Array
@@ -19,6 +18,11 @@ import numpy as np
 
 LARGEST = 500            # numbers in all values of an expression: more take too long to put in one after another
 PUT = "_put_"            # the name that stands for the part whose value is another
+AFFINE = 1e-7            # relative: how well a function has to be an affine one
+
+
+Function = ast.FunctionDef | ast.Lambda
+Part = ast.stmt | ast.Lambda
 
 
 class Site:
@@ -27,18 +31,26 @@ class Site:
     source, statement, node   where it is written;  functions: nodes of the functions around it, the outermost first
     is_value                  True if it is what a statement assigns, adds, returns, or hands to what it calls
     values, scopes            of each time that it ran, in order: its value, and the names that it could read
+    own_names                 those names, without the file's
     phases                    "forward" and "backward", if it ran there
     can_be_put_in             whether all its values are known, and others can take their place
     moves                     which entries of the gradients another value moves; None if that is not known
-    jacobian, missing         the matrix of the gradients in its values; what the gradients lack; None: not measured
+    moves_the_wrong           whether those are all the wrong ones, as far as that is known
+    jacobian, missing         the matrix of the gradients in its values, None if not measured; what the gradients lack
+    solution                  what has to be added to its values so that the gradients are right; None if nothing helps
     """
 
-    def __init__(self, source: Source, statement: ast.AST, node: ast.expr, functions: Sequence[ast.AST],
-                 is_value: bool = False, target: Target | None = None):                  # fmt: skip
-        self.source, self.statement, self.node, self.functions = source, statement, node, list(functions)
-        self.is_value, self.target = is_value, target
-        self.values, self.scopes, self.phases, self.can_be_put_in = [], [], set(), False
-        self.moves = self.jacobian = self.missing = self.solution = None
+    def __init__(self, source: Source, statement: Part, node: ast.expr, functions: Sequence[Function], is_value: bool):
+        self.source, self.statement, self.node, self.functions = source, statement, node, functions
+        self.is_value, self.can_be_put_in, self.moves_the_wrong = is_value, False, True
+        self.values: list[Any] = []
+        self.scopes: list[dict[str, Any]] = []
+        self.own_names: list[str] = []
+        self.phases: set[str] = set()
+        self.moves: Array | None = None
+        self.jacobian: Array | None = None
+        self.solution: Array | None = None
+        self.missing = np.zeros(0)
 
     @property
     def line(self) -> int:
@@ -63,11 +75,6 @@ class Site:
     def is_numeric(self) -> bool:
         """True if all its values are numbers, or arrays of numbers"""
         return self.can_be_put_in and all(is_numeric(value) for value in self.values) and self.base.size > 0
-
-    @property
-    def moves_the_wrong(self) -> bool:
-        """Whether another value moves every wrong entry, as far as that is known"""
-        return self.moves is None or bool(self.moves[self.target.wrong].all())
 
     @property
     def reachable(self) -> bool:
@@ -118,14 +125,14 @@ class Expression:
         self.text = site.of(node)
 
     @cached_property
-    def values(self) -> list[Any] | None:
-        """Its values, of each time that the site ran; None where it cannot be evaluated by itself"""
+    def values(self) -> list[Any]:
+        """Its values, of each time that the site ran; none where it cannot be evaluated by itself"""
         if self.is_whole:
             return self.site.values
         try:
             return self.site.evaluated(self.text)
         except FAILURES:                                 # a slice; a name of a comprehension
-            return None
+            return []
 
     @property
     def is_numeric(self) -> bool:
@@ -133,48 +140,54 @@ class Expression:
 
     @cached_property
     def jacobian(self) -> Array | None:
-        """The gradients as an affine function of the values; None where they are not, or where no values help"""
-        site = self.site
-        if not site.live or self.is_whole:
-            return site.jacobian if site.live else None
+        """The matrix of the gradients in its values; None where they are no affine function"""
+        J = self.site.jacobian
+        if J is None or self.is_whole:
+            return J
         if not self.is_numeric or sum(map(np.size, self.values)) > LARGEST:
             return None
         columns, start = [], 0
         try:
-            context = code_of(site.with_part(self.node, PUT))
-            for scope, value in zip(site.scopes, self.values):
-                within, v = _within(context, scope), np.asarray(value, float)
-                here, step = within(v), np.random.default_rng(1).normal(size=v.shape)
-                D = np.stack([within(v + one) - here for one in np.eye(v.size).reshape(v.size, *v.shape)], 1)
-                if not np.allclose(within(v + step) - here, D @ step.ravel(), rtol=1e-7, atol=1e-9):
+            context = code_of(self.site.with_part(self.node, PUT))
+            for scope, value in zip(self.site.scopes, self.values):
+                within, v = _within(context, scope, np.shape(value)), flat([value])
+                here = within(v)
+                D = matrix_of(within, v, here)
+                if D is None:
                     return None
-                columns.append(site.jacobian[:, start : start + here.size] @ D)
+                columns.append(J[:, start : start + here.size] @ D)
                 start += here.size
         except FAILURES:
             return None
-        J = np.concatenate(columns, 1)
-        return J if site.target.solution(J, site.missing) is not None else None
+        return np.concatenate(columns, 1)
 
 
-def sites_in(source: Source, target: Target | None = None) -> Iterator[Site]:
-    """The Sites of a function and of those inside it"""
-    waiting = [(source.node, [])]                        # a node, and the functions around it
-    while waiting:
-        node, functions = waiting.pop(0)
-        inside, parts = ast.iter_child_nodes(node), ()
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            functions, inside = [*functions, node], node.body if isinstance(node.body, list) else [node.body]
-        if isinstance(node, ast.Lambda):
-            parts = [(part, True) for part in values_in(node.body)]
-        elif isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef):
-            parts = expressions_in(node)
-        yield from (Site(source, node, part, functions, is_value, target) for part, is_value in parts)
-        waiting[:0] = [(child, functions) for child in inside if not isinstance(child, ast.ClassDef)]
-
-
-def _within(context, scope):
+def _within(context: Any, scope: dict[str, Any], shape: tuple[int, ...]) -> Callable[[Array], Array]:
     """The site's value, in a row, as a function of the part's"""
-    return lambda v: np.ravel(eval(context, {**scope, PUT: v if v.ndim else float(v)})).astype(float)
+    return lambda v: flat([eval(context, {**scope, PUT: v.reshape(shape) if shape else float(v[0])})])
+
+
+def matrix_of(f: Callable[[Array], Any], base: Array, here: Array) -> Array | None:
+    """D of f(base + step) = here + D @ step, if f is such an affine function; else None"""
+    D = np.stack([f(base + one) - here for one in np.eye(base.size)], 1)
+    step, slack = np.random.default_rng(0).normal(size=base.size), AFFINE * max(1e-3, np.abs(here).max(initial=0))
+    return D if np.allclose(f(base + step) - here, D @ step, rtol=AFFINE, atol=slack) else None
+
+
+def sites_in(source: Source, node: ast.AST | None = None, functions: Sequence[Function] = ()) -> Iterator[Site]:
+    """The Sites of a function and of those inside it; or of one of its nodes, with the functions around that"""
+    node = node or source.node
+    inside: Iterable[ast.AST] = ast.iter_child_nodes(node)
+    if isinstance(node, ast.FunctionDef):
+        functions, inside = [*functions, node], node.body
+    elif isinstance(node, ast.Lambda):
+        functions, inside = [*functions, node], [node.body]
+        yield from (Site(source, node, part, functions, True) for part in values_in(node.body))
+    elif isinstance(node, ast.stmt):
+        yield from (Site(source, node, part, functions, is_value) for part, is_value in expressions_in(node))
+    for child in inside:
+        if not isinstance(child, ast.ClassDef):
+            yield from sites_in(source, child, functions)
 
 
 def flat(values: Sequence[Any]) -> Array:

@@ -5,7 +5,7 @@ a matrix, thousands are tried at once.
 """
 
 import ast
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property, partial
 from itertools import product
@@ -40,6 +40,8 @@ NARROW, WIDE = 25, 60    # how many values are paired with how many functions of
 FUNCTIONS, VALUES = 1200, 120                            # at most of each kind
 WRITTEN = ast.BinOp, ast.Call, ast.Subscript, ast.Attribute, ast.Compare, ast.UnaryOp
 SCALARS = 25             # whose products and quotients are candidates for a factor
+FEW = 3                  # expressions for a factor that are tried
+ONE = {"1": ["1"]}
 
 
 class Candidate(NamedTuple):
@@ -201,26 +203,16 @@ class Scope:
 
     @cached_property
     def numbers(self) -> dict[str, list[str]]:
-        """{number, to six digits: expressions for it}: sizes, scalars, their products and quotients"""
-        scalars = [("1", 1.0), *((one.text, float(one.values[0])) for one in self.values
-                                 if not np.ndim(one.values[0]) and one.values[0])][:SCALARS]        # fmt: skip
-        found = {}
-        for factor, (a, x), (b, y) in sorted(product((1, -1, 2, 0.5, 3, -2, -0.5), scalars, scalars), key=_simplicity):
-            for value, sign in ((x / y, "/"), (x * y, "*")):
-                if (a, sign) == ("1", "*"):
-                    continue                             # it is there as b, too
-                first = {1: a, -1: f"-{a}"}.get(factor, f"{factor} * {a}")
-                text = " ".join([first, *([sign, b] if b != "1" else [])])
-                text = text.replace(" * 1 /", " /").removesuffix(" * 1")
-                found.setdefault(f"{factor * value:.6g}", []).append(text)
-        return found
-
-
-def _simplicity(form):
-    """How much there is in factor·a/b: a plain number first, then names, then both"""
-    factor, (a, _), (b, _) = form
-    names = (a != "1") + (b != "1")
-    return 0 if not names else names + 2.5 * (abs(factor) != 1)
+        """{number, to six digits: a few expressions for it}: sizes, scalars, their products and quotients"""
+        plain = [Candidate(text, [float(text)]) for text in ("2", "3", "0.5")]
+        named = [one for one in self.values if not np.ndim(one.values[0]) and one.values[0]][:SCALARS]
+        found = defaultdict(list)
+        made = [*plain, *named, *(of("1 / e", one) for one in named)]
+        for some, others in (named, named), (plain, named), (named, plain):
+            made += [of(template, *pair) for template, pair in product(("e / v", "e * v"), product(some, others))]
+        for one in filter(None, made):
+            found[f"{one.values[0]:.6g}"].append(one.text)
+        return {number: [*dict.fromkeys(texts)][:FEW] for number, texts in found.items()} | ONE
 
 
 def rows(e: Expression, candidates: Sequence[Candidate]) -> tuple[list[Candidate], Array]:

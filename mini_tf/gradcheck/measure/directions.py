@@ -7,7 +7,7 @@ size with a chance of ½ or more, and ten directions all miss it with a chance o
 there would be no such bound: the wrong entry could be given a small one.)
 """
 
-from mini_tf.gradcheck.measure.slopes import EXACT, Phi, slope_of_all, slopes_along
+from mini_tf.gradcheck.measure.slopes import EXACT, Phi, Slopes, slope_of_all, slopes_along
 from mini_tf.gradcheck.report import Directions
 from mini_tf.types import Array
 
@@ -60,7 +60,7 @@ def find_wrong_entries(phi: Phi, x: Array, gradient: Array) -> Array:
     return suspects
 
 
-def _errors(phi, x, gradient, v):
+def _errors(phi: Phi, x: Array, gradient: Array, v: Array) -> tuple[Slopes, Array, Array]:
     """(slopes, |backward − measured| along each direction, the tolerance for that)"""
     found = slopes_along(phi, x, v)
     along = v @ gradient.reshape(-1)

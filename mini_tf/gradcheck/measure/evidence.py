@@ -38,7 +38,7 @@ class Evidence:
     allowed: list[str] = field(default_factory=list)
     sound: set[FunctionType] = field(default_factory=set)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.everything = {name: np.array(x) for name, x in self.subject.arrays.items()}
 
     @property
@@ -86,9 +86,8 @@ class Evidence:
         slopes = self.slopes[name]
         if np.shape(gradient) != slopes.shape or getattr(gradient, "dtype", None) != np.float64:
             return False
-        if not np.isfinite(gradient).all():
-            return False
-        return bool((np.nan_to_num(np.abs(gradient - slopes)) <= self.tolerances[name]).all())
+        close = np.nan_to_num(np.abs(gradient - slopes)) <= self.tolerances[name]
+        return bool(np.isfinite(gradient).all() and close.all())
 
     def off(self, name: str) -> float:
         """The largest deviation of the gradient that came back, relative to the largest measured slope"""
