@@ -7,6 +7,7 @@ np.add.at, a statement dropped or moved, returned values exchanged, a copy missi
 import ast
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import cached_property, lru_cache
@@ -83,22 +84,14 @@ class Edit:
     def cost(self) -> tuple[int, bool, int, int]:
         """About how much it changes, and how strange it is: words and signs, what is there twice, or new, letters"""
         old, new = words(self.source.file.text[self.start : self.end]), words(self.new)
-        left = list(old)
-        added = [word for word in new if word not in left or left.remove(word)]
+        added, dropped = Counter(new) - Counter(old), Counter(old) - Counter(new)
         known = words(self.source.file.of(self.site.functions[0]))
         neutral = NEUTRAL.search(self.after) and not NEUTRAL.search(self.before)
-        strange = sum(map(bool, (neutral, self._is_a_number, {"==", "!="} & {*added})))
-        amount = 1 if self.kind is Kind.REPEATS else max(len(added), len(left))          # one thing, in many words
+        amount = 1 if self.kind is Kind.REPEATS else max(added.total(), dropped.total())     # one thing, in many words
         amount += 2 * (self.kind is Kind.STATEMENT) + 3 * self.site.is_parameter         # a whole line more
-        size = round(2 * math.log2(1 + amount + 3 * strange))
+        size = round(2 * math.log2(1 + amount + 3 * bool(neutral)))
         twice = old != [] and self.kind is Kind.TERM and new.count(old[0]) > old.count(old[0])         # e - e * v
-        return size, twice, sum(w not in known for w in added), len(self.after)
-
-    @property
-    def _is_a_number(self):
-        """Whether a number that is written out takes the place of a name: by chance, most often"""
-        old, new = (text.replace(".", "") for text in (self.source.file.text[self.start : self.end], self.new))
-        return new.isdigit() and not old.isdigit()
+        return size, twice, sum(n for word, n in added.items() if word not in known), len(self.after)
 
 
 def changed(edits: Sequence[Edit]) -> str:
