@@ -26,6 +26,7 @@ REDUCTIONS = ("sum", "mean", "max", "min", "argmax", "var", "std")
 NEUTRAL = re.compile(r"(?<![\w.])1(\.0)? \*|[*/]=? 1(\.0)?(?![\w.])|[+-]=? 0(\.0)?(?![\w.])|\b0 [*+]|--|-\(-")
 AXES = (-1, 0, 1, 2, (0, 1), (0, 2), (1, 2), None)
 OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@"}
+Written = Callable[[ast.AST], str]                       # how a part of the author's code is written
 COMPARISONS = (">", "<", ">=", "<=", "==", "!=")
 
 
@@ -75,7 +76,7 @@ class Edit:
         return "(without this line)" if self.new == "pass" else one_line(changed)
 
     @property
-    def _shown(self):
+    def _shown(self) -> tuple[int, int]:
         start, end = self.source.file.span(self.statement)
         body = getattr(self.statement, "body", None)
         return start, self.source.file.span(body[0])[0] if isinstance(body, list) else end
@@ -131,8 +132,8 @@ def numpy_in(site: Site) -> str:
 # Edits of one node ----------------------------------------------------------------------------------------------------
 
 
-def of_syntax(node: ast.AST, text: Callable[[ast.AST], str]) -> Iterator[tuple[Kind, str]]:
-    """(kind, another text) for small changes of this node itself; text(node): how a part of it is written"""
+def of_syntax(node: ast.AST, text: Written) -> Iterator[tuple[Kind, str]]:
+    """(kind, another text) for small changes of this node itself"""
     if isinstance(node, ast.BinOp):
         yield from _of_operator(node, text)
     elif isinstance(node, ast.UnaryOp):
@@ -155,27 +156,17 @@ def of_syntax(node: ast.AST, text: Callable[[ast.AST], str]) -> Iterator[tuple[K
         yield from _of_constant(node, text(node))
 
 
-def _of_operator(node, text):
+def _of_operator(node: ast.BinOp, text: Written) -> Iterator[tuple[Kind, str]]:
     sides = {"a": text(node.left), "b": text(node.right)}
     yield from ((Kind.DROPPED, side) for side in sides.values())
-    sign = OPERATORS.get(type(node.op))
+    sign = OPERATORS.get(type(node.op), "")
     if sign in ("-", "/", "@"):
         yield Kind.ORDER, filled(f"b {sign} a", **sides)
     for other in {"+": "-", "-": "+", "*": "/@", "/": "*", "@": "*"}.get(sign, ""):
         yield Kind.OPERATION, filled(f"a {other} b", **sides)
-    if sign == "@":
-        turned = {"a": _turned(node.left, text), "b": _turned(node.right, text)}
-        yield Kind.ORDER, filled("b @ a", **turned)
-        yield Kind.ORDER, filled("a @ b", **turned)
 
 
-def _turned(node, text):
-    """The transpose, or without it"""
-    turned = isinstance(node, ast.Attribute) and node.attr == "T"
-    return text(node.value) if turned else filled("a.T", a=text(node))
-
-
-def _of_call(node, text):
+def _of_call(node: ast.Call, text: Written) -> Iterator[tuple[Kind, str]]:
     arguments = [*map(text, node.args)]
     named = [f"{one.arg}={text(one.value)}" if one.arg else f"**{text(one.value)}" for one in node.keywords]
     yield from ((Kind.DROPPED, argument) for argument in arguments)
@@ -196,7 +187,7 @@ def _of_call(node, text):
         yield Kind.ORDER, f"{called}({', '.join([*parts, *named])})"
 
 
-def _of_constant(node, text):
+def _of_constant(node: ast.Constant, text: str) -> Iterator[tuple[Kind, str]]:
     value = node.value
     if isinstance(value, bool):
         yield Kind.VALUE, str(not value)
@@ -209,7 +200,7 @@ def _of_constant(node, text):
                 yield Kind.AXIS, text[:i] + text[j] + text[i + 1 : j] + text[i] + text[j + 1 :]
 
 
-def _swapped(items):
+def _swapped(items: list[str]) -> Iterator[list[str]]:
     for i, j in combinations(range(len(items)), 2):
         new = list(items)
         new[i], new[j] = new[j], new[i]
@@ -236,10 +227,9 @@ def of_statement(site: Site) -> Iterator[Edit]:
             array, index, np = source.file.of(target.value), source.file.of(target.slice), numpy_in(site)
             index = f"{np}.s_[{index}]" if ":" in index else f"({index})" if "," in index else index
             yield Edit(Kind.REPEATS, site, start, end, f"{np}.add.at({array}, {index}, {value})")
-    if isinstance(getattr(statement, "value", None), (ast.Tuple, ast.List)):
-        for new in _swapped(statement.value.elts):
-            parts, (first, last) = ", ".join(map(source.file.of, new)), source.file.span(statement.value)
-            yield Edit(Kind.ORDER, site, first, last, f"[{parts}]" if isinstance(statement.value, ast.List) else parts)
+    together = getattr(statement, "value", None)
+    if isinstance(together, (ast.Tuple, ast.List)):
+        yield from (Edit(kind, site, *source.file.span(together), new) for kind, new in of_syntax(together, site.of))
     if len(body) > 1 and not isinstance(statement, ast.Return):
         here = next(k for k, one in enumerate(body) if one is statement)
         if not source.file.lines[statement.lineno - 1][: statement.col_offset].strip():

@@ -10,7 +10,7 @@
 import ast
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
@@ -35,13 +35,11 @@ class Program:
         self.sites, self._codes, self.runs = list[Site](), {}, 0
         self.evidence.back_to_the_point()
         for function in functions_that_run(lambda: self.subject.run(self.evidence.dy_again()), self.evidence.sound):
-            try:
+            with suppress(Unavailable, SyntaxError, StopIteration):
                 source = with_parameters(source_of(function))
-                sites = list(sites_in(source))
+                sites = [*sites_in(source)]
                 self._codes[function] = with_hooks(source, [site.node for site in sites], len(self.sites))
-            except (Unavailable, SyntaxError, StopIteration):
-                continue
-            self.sites += sites
+                self.sites += sites
         self.originals = {function: function.__code__ for function in self._codes}
         self._put: tuple[Site | None, list[Any]] = (None, [])
         self._notes: dict[Site, list[tuple[Any, dict[str, Any]]]] = {}

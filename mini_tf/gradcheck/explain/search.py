@@ -30,7 +30,7 @@ from mini_tf.types import Array
 import numpy as np
 
 # How a value v with a number n may stand in the place of an expression e: v·n, e + v·n, e·v·n, e/(v·n)
-FORMS = {
+FORMS: dict[str, tuple[Callable[[Array, Array], Array], bool, Kind]] = {
     "v": (lambda M, e: M, True, Kind.VALUE),
     "e + v": (lambda M, e: M, False, Kind.TERM),
     "e * v": (lambda M, e: M * e, True, Kind.FACTOR),
@@ -159,19 +159,18 @@ class Search:
         if self.tried >= PUT_IN:
             return False
         self.tried, self.program.calls = self.tried + 1, 0
+        values = site.evaluated(text)
+        alike = not site.is_numeric or [*map(np.shape, values)] == [*map(np.shape, site.values)]
+        if not values or any(_size(v) > LARGE for v in values):
+            return False
         try:
-            values = site.evaluated(text)
-            alike = not site.is_numeric or [*map(np.shape, values)] == [*map(np.shape, site.values)]
-            # Of another shape it is wrong, as the gradients have the right ones
-            if any(_size(v) > LARGE for v in values) or not (alike or self.program.row is None):
-                return False
             if alike and site.jacobian is not None:
                 return bool(self.target.near(site.jacobian @ (flat(values) - site.base) - site.missing))
-            if self.program.runs >= ALL_RUNS:
-                return False
+            if self.program.runs >= ALL_RUNS or not (alike or self.program.row is None):
+                return False                             # of another shape, where gradients have the right ones
             y, row = self.program.run(site, values)
-            return same_output(y, self.evidence) and row is not None and bool(self.target.near(row - self.target.goal))
-        except (SyntaxError, ValueError, *FAILURES):
+            return row is not None and same_output(y, self.evidence) and bool(self.target.near(row - self.target.goal))
+        except FAILURES:
             return False
 
     def _mending(self, site: Site, edits: Iterable[tuple[ast.AST, str, Kind]]) -> Iterator[Edit]:
@@ -234,7 +233,7 @@ def all_hold(edits: Sequence[Edit], points: Iterable[Evidence], names: Sequence[
                 if not holds(point, [name for name in names if name in point.slopes]):
                     return False
             return _keeps_promises(program.evidence)
-    except (SyntaxError, ValueError, StopIteration, *FAILURES):
+    except FAILURES:
         return False
 
 

@@ -112,9 +112,12 @@ class Site:
         return file.text[first:start] + new + file.text[end:last]
 
     def evaluated(self, text: str) -> list[Any]:
-        """What an expression is, each time that the site runs"""
-        code = code_of(text)
-        return [eval(code, scope) for scope in self.scopes]
+        """What an expression is, each time that the site runs; nothing where it cannot be evaluated by itself"""
+        try:
+            code = code_of(text)
+            return [eval(code, scope) for scope in self.scopes]
+        except FAILURES:                                 # a slice; a name of a comprehension
+            return []
 
 
 class Expression:
@@ -126,13 +129,8 @@ class Expression:
 
     @cached_property
     def values(self) -> list[Any]:
-        """Its values, of each time that the site ran; none where it cannot be evaluated by itself"""
-        if self.is_whole:
-            return self.site.values
-        try:
-            return self.site.evaluated(self.text)
-        except FAILURES:                                 # a slice; a name of a comprehension
-            return []
+        """Its values, of each time that the site ran"""
+        return self.site.values if self.is_whole else self.site.evaluated(self.text)
 
     @property
     def is_numeric(self) -> bool:

@@ -6,7 +6,7 @@ a matrix, thousands are tried at once.
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -40,8 +40,8 @@ NARROW, WIDE = 25, 60    # how many values are paired with how many functions of
 FUNCTIONS, VALUES = 1200, 120                            # at most of each kind
 WRITTEN = ast.BinOp, ast.Call, ast.Subscript, ast.Attribute, ast.Compare, ast.UnaryOp
 SCALARS = 25             # whose products and quotients are candidates for a factor
-FEW = 3                  # expressions for a factor that are tried
-ONE = {"1": ["1"]}
+FEW = 3                  # expressions for a number that are tried
+ONE: dict[str, list[str]] = {"1": ["1"], "-1": []}
 
 
 class Candidate(NamedTuple):
@@ -64,12 +64,12 @@ def of(template: str, e: Candidate, v: Candidate | None = None) -> Candidate | N
     return Candidate(partial(_text, template, e, v), made) if is_numeric(made[0]) else None
 
 
-def _text(template, e, v):
+def _text(template: str, e: Candidate, v: Candidate | None) -> str:
     return filled(template, e=e.text, **({"v": v.text} if v else {}))
 
 
 @cache
-def _function(template):
+def _function(template: str) -> Callable[..., Any]:
     return eval(f"lambda e, v=None: {template}", {"np": np})
 
 
@@ -97,7 +97,7 @@ def same(one: str, other: str) -> bool:
 
 
 @cache
-def _parsed(template):
+def _parsed(template: str) -> ast.Expression:
     return ast.parse(template, mode="eval")
 
 
@@ -107,66 +107,48 @@ class Scope:
     """
 
     def __init__(self, site: Site, sites: Sequence[Site]):
-        self.site, self.sites, self._composed = site, sites, {}
+        self.site, self.sites = site, sites
+        self._composed: dict[tuple[tuple[int, ...], ...], tuple[list[Candidate], Array]] = {}
 
     @cached_property
     def values(self) -> list[Candidate]:
-        """All that is there, of equal numbers a few"""
-        found, times = [], Counter()
-        for text, x in self._visible().items():
-            times[None if np.ndim(x) else float(x)] += not np.ndim(x)
-            if np.ndim(x) or times[float(x)] <= 4:
-                values = self._evaluated(text)
-                found += [Candidate(text, values)] if values else []
-        return found
+        """All that is there, of equal numbers a few, of equal arrays one"""
+        found, times = list[Candidate](), Counter[bytes]()
+        for text in self._visible():
+            values = self.site.evaluated(text)
+            if values and np.size(values[0]) <= LARGEST * 10 and all(map(is_numeric, values)):
+                key = b"".join(np.asarray(x).tobytes() for x in values)
+                times[key] += 1
+                found += [Candidate(text, values)] * (times[key] <= (1 if np.ndim(values[0]) else FEW))
+        return found[:VALUES]
 
-    def _visible(self):
-        """{text: its value when the site first ran}"""
-        found, scope = {}, self.site.scopes[0]
-        read = {node.id for node in ast.walk(self.site.functions[0]) if isinstance(node, ast.Name)}
-        names = [*self.site.own_names, *sorted(name for name in read if is_numeric(scope.get(name)))]
-        names = [name for name in dict.fromkeys(names) if name in scope]
+    def _visible(self) -> list[str]:
+        """Names, parts of what they stand for, sizes, and the expressions in other statements of the same function"""
+        found, scope, function = dict[str, Any](), self.site.scopes[0], self.site.functions[0]
+        read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        names = [*dict.fromkeys([*self.site.own_names, *sorted(read & {*scope})])]
         for name in sorted(names, key=lambda name: not is_numeric(scope[name])):         # P before cache[10]
-            self._add(found, name, scope[name], 0)
+            found |= self._numbers_in(name, scope[name])
         whole = [name for name in names if isinstance(scope[name], int) and len(self.site.scopes) > 1]
         for name, k in product([name for name in names if isinstance(scope[name], (list, tuple, dict))], whole):
-            for text in (f"{name}[{k}]", f"{name}[{k} - 1]", f"{name}[{k} + 1]"):        # in a loop: states[t + 1]
-                self._add(found, text, self._first(text), 2)
+            found |= dict.fromkeys([f"{name}[{k}]", f"{name}[{k} - 1]", f"{name}[{k} + 1]"])       # in a loop
         for name, x in [(name, x) for name, x in found.items() if np.ndim(x)][:12]:
-            found |= {f"len({name})": len(x), f"{name}.size": x.size}
-            found |= {f"{name}.shape[{k}]": size for k, size in enumerate(x.shape) if k and size > 1}
-        known = {_identity(x, text) for text, x in found.items()}
-        for text in self._written():
-            x = self._first(text) if len(found) < VALUES else None
-            if is_numeric(x) and np.size(x) <= LARGEST * 10 and _identity(x, text) not in known:
-                found[text] = x
-                known.add(_identity(x, text))
-        return found
+            sizes = [f"{name}.shape[{axis}]" for axis, size in enumerate(x.shape) if axis and size > 1]
+            found |= dict.fromkeys([f"len({name})", f"{name}.size", *sizes])
+        for other in self.sites:
+            if other.functions[0] is function and other.statement is not self.site.statement:
+                found |= {e.text: e for e in other.expressions if isinstance(e.node, WRITTEN)}
+        return [*found]
 
-    def _add(self, found, text, x, depth):
+    def _numbers_in(self, text: str, x: Any, depth: int = 0) -> dict[str, Any]:
+        """{text: number or array} of what a name stands for, and of what is in that"""
         theirs = is_theirs(getattr(getattr(type(x).__init__, "__code__", None), "co_filename", "<"))
         if is_numeric(x):
-            found.setdefault(text, x)
-        elif depth < 2 and ((isinstance(x, (dict, tuple, list)) and len(x) <= 12) or theirs):
+            return {text: x}
+        found = dict[str, Any]()
+        if depth < 2 and ((isinstance(x, (dict, tuple, list)) and len(x) <= 12) or theirs):
             for key, part in parts(x).items():
-                self._add(found, f"{text}.{key}" if theirs else f"{text}[{key!r}]", part, depth + 1)
-
-    def _first(self, text):
-        """What a text is when the site first runs; None if nothing"""
-        return (self._evaluated(text) or [None])[0]
-
-    def _evaluated(self, text):
-        try:
-            return self.site.evaluated(text)
-        except FAILURES:
-            return None
-
-    def _written(self):
-        """{text: node} of the expressions in other statements of the same function"""
-        found = {}
-        for other in self.sites:
-            if other.functions[0] is self.site.functions[0] and other.statement is not self.site.statement:
-                found |= {e.text: e.node for e in other.expressions if isinstance(e.node, WRITTEN)}
+                found |= self._numbers_in(f"{text}.{key}" if theirs else f"{text}[{key!r}]", part, depth + 1)
         return found
 
     def of_itself(self, e: Expression) -> Iterator[Candidate]:
@@ -189,13 +171,13 @@ class Scope:
 
     def composed(self, e: Expression) -> tuple[list[Candidate], Array]:
         """Functions of a value and of two, as rows for this expression"""
-        key = tuple(map(np.shape, e.values))
+        key = tuple(np.shape(value) for value in e.values)
         if key not in self._composed:
             self._composed[key] = rows(e, [*self.functions, *self._of_two])
         return self._composed[key]
 
     @cached_property
-    def _of_two(self):
+    def _of_two(self) -> list[Candidate]:
         narrow, wide = ([one for one in some if _is_array(one)][:most]
                         for some, most in ((self.values, NARROW), (self.functions, WIDE)))          # fmt: skip
         some = product(OF_TWO, narrow, wide) if len(self.site.scopes) <= 6 else ()
@@ -206,7 +188,7 @@ class Scope:
         """{number, to six digits: a few expressions for it}: sizes, scalars, their products and quotients"""
         plain = [Candidate(text, [float(text)]) for text in ("2", "3", "0.5")]
         named = [one for one in self.values if not np.ndim(one.values[0]) and one.values[0]][:SCALARS]
-        found = defaultdict(list)
+        found = defaultdict[str, list[str]](list)
         made = [*plain, *named, *(of("1 / e", one) for one in named)]
         for some, others in (named, named), (plain, named), (named, plain):
             made += [of(template, *pair) for template, pair in product(("e / v", "e * v"), product(some, others))]
@@ -215,7 +197,7 @@ class Scope:
         return {number: [*dict.fromkeys(texts)][:FEW] for number, texts in found.items()} | ONE
 
 
-def rows(e: Expression, candidates: Sequence[Candidate]) -> tuple[list[Candidate], Array]:
+def rows(e: Expression, candidates: Iterable[Candidate]) -> tuple[list[Candidate], Array]:
     """(candidates, a matrix with a row for each): values as wide as the expression's; equal ones once"""
     shapes, size = [np.shape(v) for v in e.values], flat(e.values).size
     chosen, found, known = [], [], set()
@@ -235,9 +217,5 @@ def rows(e: Expression, candidates: Sequence[Candidate]) -> tuple[list[Candidate
     return chosen, np.array(found).reshape(len(found), size)
 
 
-def _is_array(one):
-    return isinstance(one.values[0], np.ndarray) and one.values[0].ndim and one.values[0].dtype.kind in "fb"
-
-
-def _identity(x, text):
-    return (x.shape, x.tobytes()) if isinstance(x, np.ndarray) else text
+def _is_array(one: Candidate) -> bool:
+    return isinstance(one.values[0], np.ndarray) and one.values[0].ndim > 0 and one.values[0].dtype.kind in "fb"
