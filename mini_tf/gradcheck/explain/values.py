@@ -116,7 +116,7 @@ class Scope:
         found, times = list[Candidate](), Counter[bytes]()
         for text in self._visible():
             values = self.site.evaluated(text)
-            if values and np.size(values[0]) <= LARGEST * 10 and all(map(is_numeric, values)):
+            if values and all(map(is_numeric, values)) and np.size(values[0]) <= LARGEST * 10:
                 key = b"".join(np.asarray(x).tobytes() for x in values)
                 times[key] += 1
                 found += [Candidate(text, values)] * (times[key] <= (1 if np.ndim(values[0]) else FEW))
