@@ -5,6 +5,7 @@ Where the forward then runs, the slopes are measured there, too.
 """
 
 from itertools import islice
+from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES, Broken, Refused
 from mini_tf.gradcheck.measure.evidence import Evidence
@@ -15,6 +16,7 @@ from mini_tf.types import Array
 import numpy as np
 
 ENTRIES, LEAST = 30, 3   # measured of all tensors together, and of each
+Change = dict[Any, int]  # {size, or (name, axis): another size}
 
 
 def other_sizes(evidence: Evidence) -> list[Evidence]:
@@ -24,14 +26,14 @@ def other_sizes(evidence: Evidence) -> list[Evidence]:
     sizes = sorted({*every}, key=lambda size: (size not in first, -every.count(size)))   # a batch is most often free
     squares = [{(name, axis): size + 1} for name, x in evidence.everything.items() if len({*x.shape}) < x.ndim
                for axis, size in enumerate(x.shape)]     # fmt: skip
-    found = []
+    found: list[Evidence] = []
     for changes, most in (([{size: 2 * size for size in sizes}], 1), (squares, 1), ([{s: s + 1} for s in sizes], 2)):
         found += islice(filter(None, (_measured(evidence, change) for change in changes)), most)
     evidence.back_to_the_point()
     return found
 
 
-def _measured(evidence, change):
+def _measured(evidence: Evidence, change: Change) -> Evidence | None:
     """The Evidence with other sizes; None if the function does not run like that"""
     subject, rng = evidence.subject, np.random.default_rng(7)
     given = {name: _resized(name, x, change, rng) for name, x in evidence.everything.items()}
@@ -55,7 +57,7 @@ def _measured(evidence, change):
         return None
 
 
-def _resized(name: str, x: Array, change: dict, rng: np.random.Generator) -> Array:
+def _resized(name: str, x: Array, change: Change, rng: np.random.Generator) -> Array:
     """x with axes of other sizes: its entries again, floating ones a little different"""
     for axis, size in enumerate(np.shape(x)):
         if new := change.get((name, axis), change.get(size)):

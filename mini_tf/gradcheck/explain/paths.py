@@ -14,6 +14,7 @@ from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.sites import Expression, sites_in
 from mini_tf.gradcheck.hooks import copied, running_with, with_hooks
 from mini_tf.gradcheck.measure.evidence import Evidence
+from mini_tf.gradcheck.measure.slopes import moved
 from mini_tf.gradcheck.program import functions_that_run
 from mini_tf.gradcheck.report import listed
 from mini_tf.gradcheck.source import Unavailable, source_of
@@ -26,7 +27,6 @@ STEP = 1e-5              # of the central differences, whose errors are far belo
 CLOSE = 1e-6             # relative to the whole gradient,
 LEAST = 1e-4             # and of a path
 MOST = 500               # expressions that are held
-NUMBERS = 2_000_000      # in all values together
 HOLDABLE = ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp
 
 
@@ -40,7 +40,7 @@ class HeldForward:
         self.evidence, self.codes, self.places = evidence, {}, list[Expression]()
         self.held: int | None = None
         self.values: dict[int, list[Array]] = {}
-        self.ran, self.recording, self.room = 0, True, NUMBERS
+        self.ran, self.recording = 0, True
         evidence.back_to_the_point()
         for function in functions_that_run(evidence.subject.forward, evidence.sound):
             with suppress(Unavailable):
@@ -53,9 +53,6 @@ class HeldForward:
     def hook(self, k: int, x: Any) -> Any:
         """What an expression is: in the first run that is noted, later it is that for the one that is held"""
         if self.recording and getattr(getattr(x, "dtype", None), "kind", "") == "f":
-            self.room -= np.size(x)
-            if self.room < 0:
-                raise MemoryError(f"more than {NUMBERS} numbers to keep")
             self.values.setdefault(k, []).append(copied(x))
         if k != self.held:
             return x
@@ -67,15 +64,6 @@ class HeldForward:
         self.ran = 0
         return float((np.asarray(self.evidence.subject.forward()[0]) * self.evidence.dy).sum())
 
-    def slope(self, x: Array, v: Array) -> float:
-        """The slope of φ as x moves along v"""
-        start, phi = x.copy(), []
-        for step in (STEP, -STEP):
-            x[...] = start + step * v
-            phi.append(self.phi())
-        x[...] = start
-        return (phi[0] - phi[1]) / (2 * STEP)
-
     def paths(self, name: str, among: Iterable[int]) -> dict[int, int]:
         """{expression: how often the gradient has the paths through it} where that explains all of its error
 
@@ -85,8 +73,9 @@ class HeldForward:
         v = ~np.isnan(slopes) * rng.choice([-1, 1], slopes.shape) * rng.uniform(0.5, 1.5, slopes.shape)
         right, error = np.nan_to_num(slopes), np.nan_to_num(self.evidence.gradients[name] - slopes)
         size = np.linalg.norm(right) * np.linalg.norm(v)
+        phi_at = moved(self.phi, [(self.evidence.subject.tensors[name], ..., v)])
         for self.held in [*among][:MOST]:
-            rest = self.slope(self.evidence.subject.tensors[name], v)
+            rest = (phi_at(STEP) - phi_at(-STEP)) / (2 * STEP)
             path = (right * v).sum() - rest
             fits = [n for n in TIMES if abs((error * v).sum() - (n - 1) * path) <= CLOSE * size]
             # A path with none of the gradient, or all of it, says less than a factor does

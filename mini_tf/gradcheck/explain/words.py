@@ -32,14 +32,14 @@ def sentences(evidence: Evidence, others: Sequence[Evidence]) -> dict[str, str]:
     return {name: words for name, words in found.items() if words}
 
 
-def _pairs(points, name) -> Iterator[tuple[Evidence, Array, Array]]:
+def _pairs(points: Sequence[Evidence], name: str) -> Iterator[tuple[Evidence, Array, Array]]:
     """(point, your gradient, the measured one) where both are known"""
     for point in points:
         if name in point.slopes and np.shape(point.gradients.get(name)) == point.slopes[name].shape:
             yield point, point.gradients[name], point.slopes[name]
 
 
-def _factor(points, name):
+def _factor(points: Sequence[Evidence], name: str) -> str:
     """One number times the right gradient: every size, number in scope and power of them that fits at all points"""
     factors = []
     for point, yours, right in _pairs(points, name):
@@ -63,27 +63,27 @@ def _factor(points, name):
     return "It is the right one times one number, which is another at other points."
 
 
-def _numbers(points) -> Iterator[tuple[str, Array]]:
+def _numbers(points: Sequence[Evidence]) -> Iterator[tuple[str, Array]]:
     """(text, its value at each point) of sizes, 2 and 3, of their reciprocals and roots"""
-    atoms = [("2", [2]), ("3", [3])]
+    sizes: dict[str, list[float]] = {"2": [2], "3": [3]}
     for name, x in points[0].everything.items():
         same = [point.everything[name] for point in points]
-        atoms += [(f"{x.shape[axis]} (axis {axis} of {name})", [y.shape[axis] for y in same]) for axis in range(x.ndim)]
+        sizes |= {f"{x.shape[axis]} (axis {axis} of {name})": [y.shape[axis] for y in same] for axis in range(x.ndim)}
         if x.ndim > 2:
-            atoms.append((f"{x.size // x.shape[-1]} (rows of {name})", [y.size / y.shape[-1] for y in same]))
-    for text, values in atoms:
-        values = np.array(values, float)
+            sizes[f"{x.size // x.shape[-1]} (rows of {name})"] = [y.size / y.shape[-1] for y in same]
+    for text, size in sizes.items():
+        values = np.array(size, float)
         yield from [(text, values), (f"1/{text}", 1 / values)]
         yield from [(f"√{text}", np.sqrt(values)), (f"1/√{text}", 1 / np.sqrt(values))]
 
 
-def _transposed(points, name):
+def _transposed(points: Sequence[Evidence], name: str) -> str:
     pairs = [(point, yours) for point, yours, _ in _pairs(points, name)]
     turned = all(yours.ndim > 1 and point.fits(name, yours.swapaxes(-1, -2)) for point, yours in pairs)
     return "It is transposed." if turned else ""
 
 
-def _entries(point, name):
+def _entries(point: Evidence, name: str) -> str:
     """Whether only entries of a mask, or rows of ids that occur more than once, are wrong"""
     with np.errstate(invalid="ignore"):
         wrong = np.abs(point.gradients[name] - point.slopes[name]) > point.tolerances[name]

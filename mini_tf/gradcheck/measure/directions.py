@@ -7,7 +7,7 @@ size with a chance of ½ or more, and ten directions all miss it with a chance o
 there would be no such bound: the wrong entry could be given a small one.)
 """
 
-from mini_tf.gradcheck.measure.slopes import EXACT, Phi, Slopes, slope_of_all, slopes_along
+from mini_tf.gradcheck.measure.slopes import EXACT, Phi, Slopes, slopes_along
 from mini_tf.gradcheck.report import Directions
 from mini_tf.types import Array
 
@@ -36,7 +36,8 @@ def glance(phi: Phi, gradients: dict[str, Array], rng: np.random.Generator) -> b
     The quickest look of all, of few values of φ. It sees mistakes above GLANCE; None: φ's slope is not known so well.
     """
     v = {name: rng.standard_normal(g.shape) for name, g in gradients.items()}
-    slope, uncertainty = slope_of_all(phi, v)
+    found = slopes_along(phi, [[(phi.subject.tensors[name], one) for name, one in v.items()]])
+    slope, uncertainty = float(found.slope[0]), float(found.uncertainty[0])
     along = [g * v[name] for name, g in gradients.items()]
     least = GLANCE * sum(np.abs(one).sum() for one in along)
     if not abs(sum(one.sum() for one in along) - slope) <= uncertainty + least:
@@ -62,6 +63,6 @@ def find_wrong_entries(phi: Phi, x: Array, gradient: Array) -> Array:
 
 def _errors(phi: Phi, x: Array, gradient: Array, v: Array) -> tuple[Slopes, Array, Array]:
     """(slopes, |backward − measured| along each direction, the tolerance for that)"""
-    found = slopes_along(phi, x, v)
+    found = slopes_along(phi, [[(x, one.reshape(x.shape))] for one in v])
     along = v @ gradient.reshape(-1)
     return found, np.abs(along - found.slope), np.maximum(found.uncertainty, EXACT * np.abs(gradient).sum())
