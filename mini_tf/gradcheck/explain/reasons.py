@@ -93,7 +93,7 @@ def _lines(search: Search) -> list[str]:
     """The lines in which another value could make the gradients right, or one of them; else those not ruled out"""
     some = search.lines or [site for site in search.sites if site.reachable and not site.is_parameter]
     live = [site for site in some if "backward" in site.phases] or some
-    seen = {(site.source.path, site.line): site.text for site in live}
+    seen = {(site.source.path, site.statement.lineno): site.text for site in live}
     return [f"{place(path, line)}  {text}" for (path, line), text in sorted(seen.items())][:LINES]
 
 

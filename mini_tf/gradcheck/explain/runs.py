@@ -140,15 +140,13 @@ class Program:
             return
         try:
             self._keep_the_backward()
-            J = matrix_of(lambda row: self.run(site, site.shaped(row))[1], base, self.row)
-        except FAILURES:                                 # or gradients of another shape
+            site.jacobian = matrix_of(lambda row: self.run(site, site.shaped(row))[1], base)
+        except FAILURES:                                 # no affine function, or gradients of another shape
             return
         finally:
             self._backward = None
-        if J is None:
-            return
-        site.jacobian, site.missing = J, self.target.goal - self.row
-        site.solution = self.target.solution(J, site.missing)
+        site.missing = self.target.goal - self.row
+        site.solution = self.target.solution(site.jacobian, site.missing)
         if site.live and len(site.scopes) > 1:
             self._live_again(site)
 

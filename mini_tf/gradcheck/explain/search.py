@@ -222,7 +222,7 @@ def _with_number(form: str, e: str, v: str, number: str) -> str:
 
 
 def all_hold(edits: Sequence[Edit], points: Iterable[Evidence], names: Sequence[str], program: Program) -> bool:
-    """Whether the author's code with these edits gives right gradients at these points, and breaks no promise."""
+    """Whether the author's code with these edits gives right gradients at these points, and keeps all promises."""
     codes = dict(program.originals)
     try:
         for function in {edit.source.function for edit in edits}:
@@ -232,14 +232,9 @@ def all_hold(edits: Sequence[Edit], points: Iterable[Evidence], names: Sequence[
             for point in points:
                 if not holds(point, [name for name in names if name in point.slopes]):
                     return False
-            return _keeps_promises(program.evidence)
+            program.evidence.back_to_the_point()
+            _, backward = program.subject.forward()
+            broken = check_backward(program.subject, backward, program.evidence.dy_again())[1]
+            return not set(broken) - set(program.evidence.allowed)
     except FAILURES:
         return False
-
-
-def _keeps_promises(evidence: Evidence) -> bool:
-    """Whether no promise is broken but those that are allowed, as where a layer works in place on the dy it is given"""
-    evidence.back_to_the_point()
-    _, backward = evidence.subject.forward()
-    broken = check_backward(evidence.subject, backward, evidence.dy_again())[1]
-    return not set(broken) - set(evidence.allowed)

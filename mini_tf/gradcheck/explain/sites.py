@@ -19,10 +19,8 @@ import numpy as np
 LARGEST = 500            # numbers in all values of an expression: more take too long to put in one after another
 PUT = "_put_"            # the name that stands for the part whose value is another
 AFFINE = 1e-7            # relative: how well a function has to be an affine one
-
-
-Function = ast.FunctionDef | ast.Lambda
-Part = ast.stmt | ast.Lambda
+Functions = Sequence[ast.FunctionDef | ast.Lambda]
+Statement = ast.stmt | ast.Lambda
 
 
 class Site:
@@ -40,7 +38,7 @@ class Site:
     solution                  what has to be added to its values so that the gradients are right; None if nothing helps
     """
 
-    def __init__(self, source: Source, statement: Part, node: ast.expr, functions: Sequence[Function], is_value: bool):
+    def __init__(self, source: Source, statement: Statement, node: ast.expr, functions: Functions, is_value: bool):
         self.source, self.statement, self.node, self.functions = source, statement, node, functions
         self.is_value, self.can_be_put_in, self.moves_the_wrong = is_value, False, True
         self.values: list[Any] = []
@@ -51,10 +49,6 @@ class Site:
         self.jacobian: Array | None = None
         self.solution: Array | None = None
         self.missing = np.zeros(0)
-
-    @property
-    def line(self) -> int:
-        return self.statement.lineno
 
     @property
     def text(self) -> str:
@@ -144,17 +138,11 @@ class Expression:
             return J
         if not self.is_numeric or sum(map(np.size, self.values)) > LARGEST:
             return None
-        columns, start = [], 0
+        ends = np.cumsum([np.size(value) for value in self.site.values])[:-1]
         try:
-            context = code_of(self.site.with_part(self.node, PUT))
-            for scope, value in zip(self.site.scopes, self.values):
-                within, v = _within(context, scope, np.shape(value)), flat([value])
-                here = within(v)
-                D = matrix_of(within, v, here)
-                if D is None:
-                    return None
-                columns.append(J[:, start : start + here.size] @ D)
-                start += here.size
+            context, columns = code_of(self.site.with_part(self.node, PUT)), []
+            for scope, value, after in zip(self.site.scopes, self.values, np.split(J, ends, 1)):
+                columns.append(after @ matrix_of(_within(context, scope, np.shape(value)), flat([value])))
         except FAILURES:
             return None
         return np.concatenate(columns, 1)
@@ -165,14 +153,17 @@ def _within(context: Any, scope: dict[str, Any], shape: tuple[int, ...]) -> Call
     return lambda v: flat([eval(context, {**scope, PUT: v.reshape(shape) if shape else float(v[0])})])
 
 
-def matrix_of(f: Callable[[Array], Any], base: Array, here: Array) -> Array | None:
-    """D of f(base + step) = here + D @ step, if f is such an affine function; else None"""
+def matrix_of(f: Callable[[Array], Any], base: Array) -> Array:
+    """D of f(base + step) = f(base) + D @ step. Raises ValueError if f is no such affine function."""
+    here, step = f(base), np.random.default_rng(0).normal(size=base.size)
     D = np.stack([f(base + one) - here for one in np.eye(base.size)], 1)
-    step, slack = np.random.default_rng(0).normal(size=base.size), AFFINE * max(1e-3, np.abs(here).max(initial=0))
-    return D if np.allclose(f(base + step) - here, D @ step, rtol=AFFINE, atol=slack) else None
+    slack = AFFINE * max(1e-3, np.abs(here).max(initial=0))
+    if not np.allclose(f(base + step) - here, D @ step, rtol=AFFINE, atol=slack):
+        raise ValueError("no affine function")
+    return D
 
 
-def sites_in(source: Source, node: ast.AST | None = None, functions: Sequence[Function] = ()) -> Iterator[Site]:
+def sites_in(source: Source, node: ast.AST | None = None, functions: Functions = ()) -> Iterator[Site]:
     """The Sites of a function and of those inside it; or of one of its nodes, with the functions around that"""
     node = node or source.node
     inside: Iterable[ast.AST] = ast.iter_child_nodes(node)
