@@ -170,10 +170,10 @@ def _of_call(node: ast.Call, text: Written) -> Iterator[tuple[Kind, str]]:
     arguments = [*map(text, node.args)]
     named = [f"{one.arg}={text(one.value)}" if one.arg else f"**{text(one.value)}" for one in node.keywords]
     yield from ((Kind.DROPPED, argument) for argument in arguments)
-    name, called = (node.func.attr if isinstance(node.func, ast.Attribute) else ""), text(node.func)
-    method = bool(name) and not is_library(node.func.value)
-    if method:
-        yield Kind.DROPPED, text(node.func.value)
+    called, name, method = text(node.func), "", False
+    if isinstance(node.func, ast.Attribute):
+        name, method = node.func.attr, not is_library(node.func.value)
+        yield from [(Kind.DROPPED, text(node.func.value))] * method
     for pair in ALIKE:
         if name in pair:
             other = called.removesuffix(name) + pair[1 - pair.index(name)]

@@ -19,7 +19,7 @@ from mini_tf.gradcheck.explain.target import Target
 from mini_tf.gradcheck.hooks import copied, running_with, with_hooks, with_parameters
 from mini_tf.gradcheck.program import functions_that_run
 from mini_tf.gradcheck.source import Unavailable, source_of
-from mini_tf.types import Array
+from mini_tf.types import Array, Backward
 
 import numpy as np
 
@@ -43,7 +43,10 @@ class Program:
         self.originals = {function: function.__code__ for function in self._codes}
         self._put: tuple[Site | None, list[Any]] = (None, [])
         self._notes: dict[Site, list[tuple[Any, dict[str, Any]]]] = {}
-        self._phase, self._backward = "", None
+        self._phase = ""
+        self._backward: Backward | None = None
+        self.y: Any = None
+        self.row: Any = None                             # the gradients; None if one has another shape
         self.calls, self._most = 0, np.inf               # of the hook: of one run, and at most
 
     @contextmanager
@@ -84,11 +87,9 @@ class Program:
     def _record(self) -> None:
         """Note the values and names of all sites in one run; of functions inside others also the names around them."""
         self._notes = {site: [] for site in self.sites}
-        try:
+        with suppress(*FAILURES):
             self.y, self.row = self.run()
             self._most = 20 * self.calls + 1000
-        except FAILURES:
-            self.y = self.row = None
         if self.row is not None:
             self.target.compare(self.row)
         last: dict[ast.AST, dict[str, Any]] = {}         # node of a function -> its names when it returned

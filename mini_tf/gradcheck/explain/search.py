@@ -127,9 +127,10 @@ class Search:
             values = np.nan_to_num(terms(M, own), posinf=0, neginf=0)
             found = self._proportional(values, J, site.missing + (J @ own if instead else 0))
             for row, c in sorted(found, key=lambda one: abs(abs(one[1]) - 1) > 1e-6)[:PER_EXPRESSION]:
-                for sign, number in [(sign, n) for sign in (1, -1) for n in numbers.get(f"{sign * c:.6g}", ())]:
-                    new = _with_number(form if sign > 0 else MINUS[form], e.text, candidates[row].text, number)
-                    yield replacing(site, e.node, new, kind)
+                for sign, template in ((1, form), (-1, MINUS[form])):
+                    for number in numbers.get(f"{sign * c:.6g}", ()):
+                        new = _with_number(template, e.text, candidates[row].text, number)
+                        yield replacing(site, e.node, new, kind)
 
     def _proportional(self, values: Array, J: Array, goal: Array) -> list[tuple[int, float]]:
         """(row, c) of the rows whose effect on the gradients, times a number c, is the goal"""

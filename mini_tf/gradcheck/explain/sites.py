@@ -6,6 +6,7 @@ which was measured; its Expressions carry it inwards, by evaluating only what st
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -23,32 +24,25 @@ Functions = Sequence[ast.FunctionDef | ast.Lambda]
 Statement = ast.stmt | ast.Lambda
 
 
+@dataclass(eq=False)
 class Site:
-    """An expression of a statement, or a lambda's body: all that it was in one run.
+    """An expression of a statement, or a lambda's body: all that it was in one run."""
 
-    source, statement, node   where it is written;  functions: nodes of the functions around it, the outermost first
-    is_value                  True if it is what a statement assigns, adds, returns, or hands to what it calls
-    values, scopes            of each time that it ran, in order: its value, and the names that it could read
-    own_names                 those names, without the file's
-    phases                    "forward" and "backward", if it ran there
-    can_be_put_in             whether all its values are known, and others can take their place
-    moves                     which entries of the gradients another value moves; None if that is not known
-    moves_the_wrong           whether those are all the wrong ones, as far as that is known
-    jacobian, missing         the matrix of the gradients in its values, None if not measured; what the gradients lack
-    solution                  what has to be added to its values so that the gradients are right; None if nothing helps
-    """
-
-    def __init__(self, source: Source, statement: Statement, node: ast.expr, functions: Functions, is_value: bool):
-        self.source, self.statement, self.node, self.functions = source, statement, node, functions
-        self.is_value, self.can_be_put_in, self.moves_the_wrong = is_value, False, True
-        self.values: list[Any] = []
-        self.scopes: list[dict[str, Any]] = []
-        self.own_names: list[str] = []
-        self.phases: set[str] = set()
-        self.moves: Array | None = None
-        self.jacobian: Array | None = None
-        self.solution: Array | None = None
-        self.missing = np.zeros(0)
+    source: Source
+    statement: Statement
+    node: ast.expr
+    functions: Functions                                 # around it, the outermost first
+    is_value: bool                                       # assigned, added, returned, or handed to what is called
+    values: list[Any] = field(default_factory=list)      # of each time that it ran, in order
+    scopes: list[dict[str, Any]] = field(default_factory=list)       # and the names that it could read then
+    own_names: list[str] = field(default_factory=list)   # those names, without the file's
+    phases: set[str] = field(default_factory=set)        # "forward" and "backward", if it ran there
+    can_be_put_in: bool = False                          # all its values are known, and others can take their place
+    moves: Array | None = None                           # which entries of the gradients another value moves, if known
+    moves_the_wrong: bool = True                         # whether those are all the wrong ones, as far as that is known
+    jacobian: Array | None = None                        # the matrix of the gradients in its values, if measured
+    missing: Array = field(default_factory=lambda: np.zeros(0))      # what the gradients lack
+    solution: Array | None = None                        # added to the values, it makes the gradients right
 
     @property
     def text(self) -> str:

@@ -46,7 +46,7 @@ class Target:
     def row(self, gradients: dict[str, Any]) -> Array | None:
         """These gradients in a row; None if one has another shape"""
         for name in self.names:
-            if np.shape(gradients.get(name)) != self.evidence.slopes[name].shape:
+            if np.shape(gradients[name]) != self.evidence.slopes[name].shape:
                 return None
         try:
             return self._row(gradients).astype(float)
@@ -76,7 +76,7 @@ class Target:
     def near(self, rows: Array) -> Array:
         """For each row, how far its gradients are from right: whether within the tolerance"""
         slack = 3 * self.tolerance + 1e-9 * np.abs(self.goal).max(initial=0)
-        return (np.abs(rows) <= slack).all(-1)
+        return np.asarray((np.abs(rows) <= slack).all(-1))
 
 
 def holds(evidence: Evidence, names: Sequence[str]) -> bool:

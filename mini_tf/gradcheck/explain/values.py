@@ -69,7 +69,7 @@ def _text(template: str, e: Candidate, v: Candidate | None) -> str:
 
 
 @cache
-def _function(template: str) -> Callable[..., Any]:
+def _function(template: str) -> Any:
     return eval(f"lambda e, v=None: {template}", {"np": np})
 
 

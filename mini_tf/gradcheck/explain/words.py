@@ -35,8 +35,9 @@ def sentences(evidence: Evidence, others: Sequence[Evidence]) -> dict[str, str]:
 def _pairs(points: Sequence[Evidence], name: str) -> Iterator[tuple[Evidence, Array, Array]]:
     """(point, your gradient, the measured one) where both are known"""
     for point in points:
-        if name in point.slopes and np.shape(point.gradients.get(name)) == point.slopes[name].shape:
-            yield point, point.gradients[name], point.slopes[name]
+        yours, right = point.gradients.get(name), point.slopes.get(name)
+        if yours is not None and right is not None and np.shape(yours) == right.shape:
+            yield point, yours, right
 
 
 def _factor(points: Sequence[Evidence], name: str) -> str:

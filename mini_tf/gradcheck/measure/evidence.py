@@ -16,27 +16,20 @@ CERTAIN, NOISE, FAINT = 1e-4, 1e-9, 1e-4     # when a slope is known: see `Evide
 
 @dataclass
 class Evidence:
-    """A subject at one point.
-
-    gradients     {name: array} that can be compared;  backward: the function that gave them
-    slopes        {name: array} measured, NaN where not known;  tolerances: how well each is known
-    comparisons   {name: Comparison} of the two;  wrong, right: names of the tensors whose gradients are so
-    misfits       names of those whose gradients lack, or have another form
-    allowed       broken promises that are no mistake here;  sound: functions inside in which there is none
-    """
+    """A subject at one point."""
 
     subject: Subject
     y: Array
-    backward: Any
+    backward: Any                                        # the function that gave the gradients
     dy: Array | float
-    gradients: dict[str, Array]
-    patterns: list[bytes]
-    slopes: dict[str, Array] = field(default_factory=dict)
-    tolerances: dict[str, Array] = field(default_factory=dict)
+    gradients: dict[str, Array]                          # those that can be compared
+    patterns: list[bytes]                                # see `slopes.watched_relus`
+    slopes: dict[str, Array] = field(default_factory=dict)           # measured, NaN where not known
+    tolerances: dict[str, Array] = field(default_factory=dict)       # how well each slope is known
     comparisons: dict[str, Comparison] = field(default_factory=dict)
-    misfits: list[str] = field(default_factory=list)
-    allowed: list[str] = field(default_factory=list)
-    sound: set[FunctionType] = field(default_factory=set)
+    misfits: list[str] = field(default_factory=list)     # tensors whose gradients lack, or have another form
+    allowed: list[str] = field(default_factory=list)     # broken promises that are no mistake here
+    sound: set[FunctionType] = field(default_factory=set)            # functions inside in which there is none
 
     def __post_init__(self) -> None:
         self.everything = {name: np.array(x) for name, x in self.subject.arrays.items()}

@@ -145,14 +145,14 @@ def _measured(phi: Phi, lines: Sequence[Line], sizes: Array) -> Slopes:
     would only add to it.
     """
     slope, uncertainty = np.zeros(len(lines)), np.full(len(lines), np.inf)
-    unclear, centre = np.arange(len(lines)), phi()
+    unclear, centre = [*range(len(lines))], phi()
     for step in STEPS:
         for i in unclear:
             found, unsure = _slope(lines[i], centre, step * sizes[i], phi.noise)
             if unsure < uncertainty[i]:
                 slope[i], uncertainty[i] = found, unsure
         wanted = np.maximum(FINE * np.abs(slope).max(initial=0), 2 * phi.noise / (STEPS[0] * sizes))
-        unclear = np.flatnonzero(uncertainty > wanted)
+        unclear = np.flatnonzero(uncertainty > wanted).tolist()
     return Slopes(slope, uncertainty, np.isinf(uncertainty))
 
 
