@@ -129,9 +129,6 @@ def numpy_in(site: Site) -> str:
     return "np" if "np" in names or not names else names[0]
 
 
-# Edits of one node ----------------------------------------------------------------------------------------------------
-
-
 def of_syntax(node: ast.AST, text: Written) -> Iterator[tuple[Kind, str]]:
     """(kind, another text) for small changes of this node itself"""
     if isinstance(node, ast.BinOp):
@@ -205,9 +202,6 @@ def _swapped(items: list[str]) -> Iterator[list[str]]:
         new = list(items)
         new[i], new[j] = new[j], new[i]
         yield new
-
-
-# Edits of statements --------------------------------------------------------------------------------------------------
 
 
 def of_statement(site: Site) -> Iterator[Edit]:

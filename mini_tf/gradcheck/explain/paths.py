@@ -109,15 +109,10 @@ def _sentence(places: Sequence[Expression], paths: dict[int, int]) -> str:
     """The path in words: by the variables on it, else by the shortest expression"""
     times = next(n for n in TIMES if n in paths.values())                # missing first
     on_it = [places[k] for k, n in paths.items() if n == times]
-    found = {name: e.node.lineno for e in on_it if (name := _variable(e))}
+    assigned = [(e.site.statement, e.node) for e in on_it]
+    found = {ast.unparse(s.targets[0]): node.lineno for s, node in assigned
+             if isinstance(s, ast.Assign) and s.value is node}           # fmt: skip
     shortest = min(on_it, key=lambda e: len(e.text))
     found = found or {shortest.text: shortest.node.lineno}
     said = [f"`{text}` (line {line})" for text, line in [*found.items()][:3]]
     return f"The gradient through {listed(said)} {TIMES[times]}; all else is right."
-
-
-def _variable(e: Expression) -> str:
-    """The variable that its statement sets to an expression; "" if there is none"""
-    statement = e.site.statement
-    target = statement.targets[0] if isinstance(statement, ast.Assign) and e.node is statement.value else None
-    return ast.unparse(target) if isinstance(target, (ast.Name, ast.Attribute)) else ""

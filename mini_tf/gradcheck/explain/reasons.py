@@ -1,6 +1,7 @@
 """The reasons that a failing report gives, in the order in which they help: a wrong step, a change, words, lines."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mini_tf.gradcheck.errors import FAILURES
@@ -79,14 +80,10 @@ def _several(search: Search) -> list[tuple[Edit, list[str]]]:
 
 def _add_words(report: Report, search: Search) -> None:
     """Words that hold at other points, too"""
-    try:
-        with np.errstate(all="ignore"):
-            for name, words in sentences(search.evidence, [*search.points][1:]).items():
-                report.tensor(name).diagnosis = words
-    except FAILURES:
-        return
-    finally:
-        search.evidence.back_to_the_point()
+    with suppress(*FAILURES), np.errstate(all="ignore"):
+        for name, words in sentences(search.evidence, [*search.points][1:]).items():
+            report.tensor(name).diagnosis = words
+    search.evidence.back_to_the_point()
 
 
 def _lines(search: Search) -> list[str]:

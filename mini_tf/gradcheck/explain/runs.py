@@ -139,22 +139,20 @@ class Program:
         base = site.base
         if base.size > LARGEST or self.runs + base.size > RUNS:
             return
-        try:
+        with suppress(*FAILURES):                        # no affine function, or gradients of another shape
             self._keep_the_backward()
             site.jacobian = matrix_of(lambda row: self.run(site, site.shaped(row))[1], base)
-        except FAILURES:                                 # no affine function, or gradients of another shape
-            return
-        finally:
-            self._backward = None
-        site.missing = self.target.goal - self.row
-        site.solution = self.target.solution(site.jacobian, site.missing)
-        if site.live and len(site.scopes) > 1:
-            self._live_again(site)
+        self._backward = None
+        if site.jacobian is not None:
+            site.missing = self.target.goal - self.row
+            site.solution = self.target.solution(site.jacobian, site.missing)
+            if site.live and len(site.scopes) > 1:
+                self._live_again(site)
 
     def _live_again(self, site: Site) -> None:
         """In a loop, names are what they would be if the values of the rounds before were those that are right."""
         self._notes = {site: []}
-        try:
+        with suppress(*FAILURES):
             self.run(site, site.shaped(site.base + site.solution))
             noted = self._notes[site]
             for scope, (_, again) in zip(site.scopes, noted if len(noted) == len(site.scopes) else ()):
@@ -162,7 +160,4 @@ class Program:
             site.values = site.evaluated(site.of(site.node))
             now = flat(site.values)
             site.missing, site.base = site.missing - site.jacobian @ (now - site.base), now
-        except FAILURES:
-            return
-        finally:
-            self._notes = {}
+        self._notes = {}

@@ -12,6 +12,7 @@ changes least of the author's text is shown.
 import ast
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -61,13 +62,12 @@ class Search:
         self._seen: set[tuple[int, int, str, str]] = set()
         self._scopes: dict[Site, Scope] = {}
         self.program = Program(self.target)
-        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-            with self.program.running():
-                self.sites = self.program.that_count()
-                self._by_stages()
-                self.hits.sort(key=lambda edit: edit.cost)
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"), self.program.running():
+            self.sites = self.program.that_count()
+            self._by_stages()
+            self.hits.sort(key=lambda edit: edit.cost)
             self.lines = [site for site in self.sites if site.live and not site.is_parameter]
-            evidence.back_to_the_point()
+        evidence.back_to_the_point()
 
     def _by_stages(self) -> None:
         """Run the stages until one finds something."""
@@ -111,8 +111,6 @@ class Search:
     def _scope(self, site: Site) -> Scope:
         return self._scopes.setdefault(site, Scope(site, self.program.sites))
 
-    # --- by value, all at once
-
     def _fit(self, candidates: Callable[[Expression, Scope], tuple[list[Candidate], Array]]) -> Iterator[Edit]:
         """The edits whose values make the gradients right, of candidates(expression, scope) -> (candidates, rows)"""
         for site in self.live:
@@ -153,8 +151,6 @@ class Search:
         """A function of another value, or of two"""
         yield from self._fit(lambda e, scope: scope.composed(e))
 
-    # --- put in, one by one
-
     def _mends(self, site: Site, text: str) -> bool:
         """Whether another expression of the site makes the gradients right: by its matrix, or in a run"""
         if self.tried >= PUT_IN:
@@ -164,15 +160,14 @@ class Search:
         alike = not site.is_numeric or [*map(np.shape, values)] == [*map(np.shape, site.values)]
         if not values or any(_size(v) > LARGE for v in values):
             return False
-        try:
+        with suppress(*FAILURES):
             if alike and site.jacobian is not None:
                 return bool(self.target.near(site.jacobian @ (flat(values) - site.base) - site.missing))
-            if self.program.runs >= ALL_RUNS or not (alike or self.program.row is None):
-                return False                             # of another shape, where gradients have the right ones
-            y, row = self.program.run(site, values)
-            return row is not None and same_output(y, self.evidence) and bool(self.target.near(row - self.target.goal))
-        except FAILURES:
-            return False
+            if self.program.runs < ALL_RUNS and (alike or self.program.row is None):     # else its shape is wrong
+                y, row = self.program.run(site, values)
+                near = row is not None and self.target.near(row - self.target.goal)
+                return bool(near) and same_output(y, self.evidence)
+        return False
 
     def _mending(self, site: Site, edits: Iterable[tuple[ast.AST, str, Kind]]) -> Iterator[Edit]:
         """Those of (node, new text, kind) that make the gradients right when put in, or have to be compiled to know"""
@@ -224,18 +219,15 @@ def _with_number(form: str, e: str, v: str, number: str) -> str:
 
 def all_hold(edits: Sequence[Edit], points: Iterable[Evidence], names: Sequence[str], program: Program) -> bool:
     """Whether the author's code with these edits gives right gradients at these points, and keeps all promises."""
-    codes = dict(program.originals)
-    try:
+    codes, evidence = dict(program.originals), program.evidence
+    with suppress(*FAILURES), np.errstate(all="ignore"):
         for function in {edit.source.function for edit in edits}:
             own = [edit for edit in edits if edit.source.function is function]
             codes[function] = compiled(function, changed(own), own[0].source.file.text)
-        with running_as(codes), np.errstate(all="ignore"):
-            for point in points:
-                if not holds(point, [name for name in names if name in point.slopes]):
-                    return False
-            program.evidence.back_to_the_point()
-            _, backward = program.subject.forward()
-            broken = check_backward(program.subject, backward, program.evidence.dy_again())[1]
-            return not set(broken) - set(program.evidence.allowed)
-    except FAILURES:
-        return False
+        with running_as(codes):
+            if all(holds(point, [name for name in names if name in point.slopes]) for point in points):
+                evidence.back_to_the_point()
+                _, backward = evidence.subject.forward()
+                broken = check_backward(evidence.subject, backward, evidence.dy_again())[1]
+                return not set(broken) - set(evidence.allowed)
+    return False

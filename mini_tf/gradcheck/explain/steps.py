@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any
 
 from mini_tf.gradcheck.adapters import partner_of
-from mini_tf.gradcheck.errors import FAILURES, Refused
+from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.promises import THE_DY
 from mini_tf.gradcheck.measure.slopes import watched_relus
@@ -49,16 +49,12 @@ def find_steps(report: Report, subject: Subject, evidence: Evidence, seed: int, 
         report.steps.append(Step(call.name, call.line, where, status, own if call is wrong else None))
 
 
-def _subject(call: Any) -> Subject:
-    return Subject(call.f, call.inputs, call.options)
-
-
 def _seems_right(call: Any, seed: int) -> bool | None:
     """Whether a quick look at a step finds nothing wrong; None if it cannot be judged by itself"""
     try:
         with watched_relus() as patterns:
-            return seems_right(_subject(call), patterns, seed)
-    except (*FAILURES, Refused):
+            return seems_right(Subject(call.f, call.inputs, call.options), patterns, seed)
+    except FAILURES:
         return None
 
 
@@ -73,7 +69,8 @@ def _functions(call: Any) -> set[FunctionType]:
 
 def _report_of(call: Any, seed: int, explain: Callable[..., None]) -> Report | None:
     """The Report of a step that is wrong, with reasons; None if it is right, or cannot be judged"""
-    with judged(lambda: _subject(call), call.name, seed, BUDGET) as (report, subject, evidence, other):
+    check = judged(lambda: Subject(call.f, call.inputs, call.options), call.name, seed, BUDGET)
+    with check as (report, subject, evidence, other):
         if evidence is None or not (evidence.wrong or evidence.misfits):
             return None
         evidence.allowed = [f for f in report.findings if THE_DY in f]      # a layer may work in place
@@ -81,9 +78,6 @@ def _report_of(call: Any, seed: int, explain: Callable[..., None]) -> Report | N
         explain(report, subject, evidence, other, seed)
         report.notes = []
     return report
-
-
-# Recording the steps ------------------------------------------------------------------------------------------------
 
 
 def _calls_in(subject: Subject, evidence: Evidence) -> list[Any]:

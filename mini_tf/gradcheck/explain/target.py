@@ -1,7 +1,7 @@
 """What a repaired backward has to give: the measured slopes, by the judge's own tolerance, at several points."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from contextlib import suppress
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
@@ -12,6 +12,7 @@ from mini_tf.types import Array
 import numpy as np
 
 MOST = 600               # entries of all tensors together that are compared
+LARGEST = 2000           # entries of a tensor whose gradient lacks
 RIDGE, REFINED = 1e-13, 3                                # of normal equations: relative, and how often they are solved
 
 
@@ -19,11 +20,16 @@ class Target:
     """The gradients of some tensors at the evidence's point, in a row, beside what was measured.
 
     names   of the tensors; by default all, wrong and right: what mends one must not spoil another
+    goal    the measured slopes in a row;  tolerance: how far each may be off, for the judge
     """
 
     def __init__(self, evidence: Evidence, names: Sequence[str] | None = None):
         self.evidence, self.wrong = evidence, np.zeros(0, bool)
-        measure_all(evidence)
+        evidence.back_to_the_point()
+        for name in evidence.misfits:                    # their gradients could not be compared
+            size = evidence.subject.tensors[name].size
+            if name not in evidence.slopes and size <= LARGEST:
+                evidence.measure(name, Phi(evidence.subject, evidence.dy, evidence.patterns), np.arange(size))
         every = [name for name in evidence.subject.tensors if name in evidence.slopes]
         self.names = [name for name in every if names is None or name in names]
         rng, total = np.random.default_rng(0), sum(evidence.slopes[name].size for name in self.names)
@@ -32,26 +38,15 @@ class Target:
             known = np.flatnonzero(~np.isnan(evidence.slopes[name].reshape(-1)))
             share = max(MOST * known.size // max(total, 1), 8) if total > MOST else known.size
             self.entries[name] = np.sort(rng.choice(known, share, replace=False)) if share < known.size else known
-
-    @cached_property
-    def goal(self) -> Array:
-        """The measured slopes in a row"""
-        return self._row({name: self.evidence.slopes[name] for name in self.names})
-
-    @cached_property
-    def tolerance(self) -> Array:
-        """How far each may be off, for the judge"""
-        return self._row({name: self.evidence.tolerances[name] for name in self.names})
+        self.goal = self._row(evidence.slopes)
+        self.tolerance = self._row(evidence.tolerances)
 
     def row(self, gradients: dict[str, Any]) -> Array | None:
         """These gradients in a row; None if one has another shape"""
-        for name in self.names:
-            if np.shape(gradients[name]) != self.evidence.slopes[name].shape:
-                return None
-        try:
-            return self._row(gradients).astype(float)
-        except (TypeError, ValueError):
-            return None
+        with suppress(TypeError, ValueError):
+            if all(np.shape(gradients[name]) == self.evidence.slopes[name].shape for name in self.names):
+                return self._row(gradients).astype(float)
+        return None
 
     def _row(self, arrays: dict[str, Any]) -> Array:
         rows = [np.asarray(arrays[name]).reshape(-1)[self.entries[name]] for name in self.names]
@@ -81,24 +76,14 @@ class Target:
 
 def holds(evidence: Evidence, names: Sequence[str]) -> bool:
     """Whether the code as it is now gives right gradients at the evidence's point, and the same y."""
-    try:
+    with suppress(*FAILURES):
         evidence.back_to_the_point()
         y, backward = evidence.subject.forward()
         gradients = backward(evidence.dy_again())
         return same_output(y, evidence) and all(evidence.fits(name, gradients.get(name)) for name in names)
-    except FAILURES:
-        return False
+    return False
 
 
 def same_output(y: Any, evidence: Evidence) -> bool:
     """Whether y is the evidence's"""
     return np.shape(y) == np.shape(evidence.y) and np.allclose(y, evidence.y, rtol=1e-9, atol=1e-12)
-
-
-def measure_all(evidence: Evidence) -> None:
-    """Measure the slopes of tensors whose gradients could not be compared."""
-    evidence.back_to_the_point()
-    for name in evidence.misfits:
-        size = evidence.subject.tensors[name].size
-        if name not in evidence.slopes and size <= 2000:
-            evidence.measure(name, Phi(evidence.subject, evidence.dy, evidence.patterns), np.arange(size))

@@ -7,7 +7,7 @@ a matrix, thousands are tried at once.
 import ast
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -61,11 +61,9 @@ def of(template: str, e: Candidate, v: Candidate | None = None) -> Candidate | N
         made = [_function(template)(*each) for each in zip(e.values, *([v.values] if v else []))]
     except FAILURES:
         return None
-    return Candidate(partial(_text, template, e, v), made) if is_numeric(made[0]) else None
-
-
-def _text(template: str, e: Candidate, v: Candidate | None) -> str:
-    return filled(template, e=e.text, **({"v": v.text} if v else {}))
+    if not is_numeric(made[0]):
+        return None
+    return Candidate(lambda: filled(template, e=e.text, **({"v": v.text} if v else {})), made)
 
 
 @cache

@@ -19,11 +19,6 @@ TENSORS = 4              # of a function with more wrong gradients, only the fir
 def sentences(evidence: Evidence, others: Sequence[Evidence]) -> dict[str, str]:
     """{tensor: what is wrong with its gradient, in a sentence}; others: evidence from other points and sizes"""
     points = [evidence, *others]
-    for point in others:
-        if not point.gradients:                          # at another size: they are taken now
-            point.back_to_the_point()
-            point.gradients = point.subject.run(point.dy_again())
-    evidence.back_to_the_point()
     names = [name for name in evidence.wrong[:TENSORS] if np.isfinite(evidence.gradients[name]).all()]
     found = {name: _factor(points, name) or _transposed(points, name) for name in names}
     rest = [name for name in names if not found[name]]

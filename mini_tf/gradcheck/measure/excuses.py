@@ -50,11 +50,7 @@ def _tiny_constants(evidence: Evidence, far: bool) -> str:
     off = {name: evidence.off(name) for name in evidence.wrong}
     if max(off.values()) > LARGEST and not far:
         return ""
-
-    def tiny_as_0(x: Any) -> Any:
-        return 0.0 if isinstance(x, float) and 0 < abs(x) <= TINY else x
-
-    with _read_as(evidence, tiny_as_0, sums=True) as constants:
+    with _read_as(evidence, lambda x: 0.0 if isinstance(x, float) and 0 < abs(x) <= TINY else x, True) as constants:
         if not _is_right(evidence, far):
             return ""
     worst, said = max(off, key=off.__getitem__), ", ".join(dict.fromkeys(constants))
