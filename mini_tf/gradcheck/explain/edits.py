@@ -1,4 +1,4 @@
-"""Edits of a source: what is changed, how it is written, and the edits that are no other value.
+"""Edits of the author's text: how they are written, what they cost, and those that are more than another value.
 
 An operand or a call dropped, sum and mean, axis, index, the letters of an einsum, the order of a product, = and +=,
 np.add.at, a statement dropped or moved, returned values exchanged, a copy missing.
@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import combinations, product
 
 from mini_tf.gradcheck.explain.sites import Site, one_line
-from mini_tf.gradcheck.explain.values import filled, fitted, same
+from mini_tf.gradcheck.explain.values import bracketed, filled, same_code
 from mini_tf.gradcheck.hooks import is_library
 
 import numpy as np
@@ -22,7 +22,7 @@ import numpy as np
 ALIKE = [("sum", "mean"), ("argmax", "argmin"), ("max", "min"), ("maximum", "minimum"), ("exp", "log"), ("sin", "cos"),
          ("abs", "sign"), ("zeros_like", "ones_like"), ("cumsum", "sum")]        # fmt: skip
 REDUCTIONS = ("sum", "mean", "max", "min", "argmax", "var", "std")
-# What says nothing, in a changed statement: 1 *, / 1, + 0, --
+# What does nothing in a changed statement: 1 *, / 1, + 0, --
 NEUTRAL = re.compile(r"(?<![\w.])1(\.0)? \*|[*/]=? 1(\.0)?(?![\w.])|[+-]=? 0(\.0)?(?![\w.])|\b0 [*+]|--|-\(-")
 AXES = (-1, 0, 1, 2, (0, 1), (0, 2), (1, 2), None)
 OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@"}
@@ -83,7 +83,7 @@ class Edit:
 
     @cached_property
     def cost(self) -> tuple[int, bool, int, int]:
-        """About how much it changes, and how strange it is: words and signs, what is there twice, or new, letters"""
+        """How much it changes, the smaller the likelier: size, whether a word is repeated, new words, letters"""
         old, new = words(self.source.file.text[self.start : self.end]), words(self.new)
         added, dropped = Counter(new) - Counter(old), Counter(old) - Counter(new)
         known = words(self.source.file.of(self.site.functions[0]))
@@ -117,9 +117,9 @@ def replacing(site: Site, node: ast.AST, new: str, kind: Kind) -> Edit:
         first, last = first - 1, last + 1
     before, after = text[first:start], text[end:last]
     if not isinstance(node, ast.Slice):
-        if before[-1:] + after[:1] == "()" and same(before[:-1] + new + after[1:], f"{before}({new}){after}"):
+        if before[-1:] + after[:1] == "()" and same_code(before[:-1] + new + after[1:], f"{before}({new}){after}"):
             return Edit(kind, site, start - 1, end + 1, new)
-        new = fitted(before, new, after)
+        new = bracketed(before, new, after)
     return Edit(kind, site, start, end, new)
 
 
@@ -221,9 +221,9 @@ def of_statement(site: Site) -> Iterator[Edit]:
             array, index, np = source.file.of(target.value), source.file.of(target.slice), numpy_in(site)
             index = f"{np}.s_[{index}]" if ":" in index else f"({index})" if "," in index else index
             yield Edit(Kind.REPEATS, site, start, end, f"{np}.add.at({array}, {index}, {value})")
-    together = getattr(statement, "value", None)
-    if isinstance(together, (ast.Tuple, ast.List)):
-        yield from (Edit(kind, site, *source.file.span(together), new) for kind, new in of_syntax(together, site.of))
+    several = getattr(statement, "value", None)
+    if isinstance(several, (ast.Tuple, ast.List)):
+        yield from (Edit(kind, site, *source.file.span(several), new) for kind, new in of_syntax(several, site.text_of))
     if len(body) > 1 and not isinstance(statement, ast.Return):
         here = next(k for k, one in enumerate(body) if one is statement)
         if not source.file.lines[statement.lineno - 1][: statement.col_offset].strip():

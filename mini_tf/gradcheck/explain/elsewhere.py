@@ -1,7 +1,7 @@
-"""The same function at other sizes: a reason that is one by chance, 3 for 3 rows, does not hold there.
+"""The same function at other sizes: a reason that holds by chance, 3 for 3 rows, fails there.
 
-Each size that occurs in the shapes is made larger, wherever it occurs, and all are doubled; of square arrays, one axis.
-Where the forward then runs, the slopes are measured there, too.
+Each size in the shapes is made larger, wherever it occurs, and all are doubled; of square arrays, one axis is enlarged.
+Where the forward still runs, the slopes are measured, too.
 """
 
 from contextlib import suppress

@@ -31,9 +31,9 @@ HOLDABLE = ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.Unar
 
 
 class HeldForward:
-    """The forward with an expression held at what it was: number `held` of `places`, at first none.
+    """The forward with an expression held constant: number `held` of `places`, at first none.
 
-    places: the Expressions;  values: {number: all that it was in one run}
+    places: the Expressions;  values: {number: its values in one run}
     """
 
     def __init__(self, evidence: Evidence):
@@ -51,7 +51,7 @@ class HeldForward:
                 self.places += found
 
     def hook(self, k: int, x: Any) -> Any:
-        """What an expression is: in the first run that is noted, later it is that for the one that is held"""
+        """An expression's value: the first run records it, later runs give the recorded one where it is held"""
         if self.recording and getattr(getattr(x, "dtype", None), "kind", "") == "f":
             self.values.setdefault(k, []).append(copied(x))
         if k != self.held:
@@ -67,7 +67,7 @@ class HeldForward:
     def paths(self, name: str, among: Iterable[int]) -> dict[int, int]:
         """{expression: how often the gradient has the paths through it} where that explains all of its error
 
-        Told by one random direction, along which entries whose slopes are not known stay where they are.
+        Measured along one random direction, in which entries of unknown slope stay where they are.
         """
         slopes, rng, found = self.evidence.slopes[name], np.random.default_rng(0), {}
         v = ~np.isnan(slopes) * rng.choice([-1, 1], slopes.shape) * rng.uniform(0.5, 1.5, slopes.shape)
@@ -78,7 +78,7 @@ class HeldForward:
             rest = (phi_at(STEP) - phi_at(-STEP)) / (2 * STEP)
             path = (right * v).sum() - rest
             fits = [n for n in TIMES if abs((error * v).sum() - (n - 1) * path) <= CLOSE * size]
-            # A path with none of the gradient, or all of it, says less than a factor does
+            # Where a path has none of the gradient, or all of it, a factor says more
             if len(fits) == 1 and min(abs(path), abs(rest)) >= LEAST * size:
                 found[self.held] = fits[0]
         self.held = None
@@ -98,7 +98,7 @@ def missing_paths(points: Sequence[Evidence], names: Sequence[str]) -> dict[str,
                     before = found.get(name, {})
                     again = forward.paths(name, before if name in found else forward.values)
                     found[name] = {k: n for k, n in again.items() if before.get(k, n) == n}
-        except FAILURES:                                 # it cannot be run like this
+        except FAILURES:                                 # it does not run with hooks
             return {}
         finally:
             point.back_to_the_point()

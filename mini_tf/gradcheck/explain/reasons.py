@@ -33,9 +33,9 @@ def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evi
             return
     search = Search(evidence, other)
     every = search.target.names
-    changes = [(edit, every) for edit in search.hits[:1]] or _several(search)
+    changes = [(edit, every) for edit in search.hits[:1]] or _two_changes(search)
     report.changes = [_change(edit, names) for edit, names in changes]
-    report.equal = [_change(edit, every) for edit in _as_good(search.hits)]
+    report.equal = [_change(edit, every) for edit in _equivalent(search.hits)]
     _add_words(report, search)
     if report.changes:
         return
@@ -55,12 +55,12 @@ def _is_model(subject: Subject) -> bool:
     return calls_ops and whole and not hasattr(subject.f, "formula")
 
 
-def _as_good(hits: Sequence[Edit]) -> list[Edit]:
+def _equivalent(hits: Sequence[Edit]) -> list[Edit]:
     """Edits in other lines that change as little as the first"""
     return [edit for edit in hits[1:] if edit.line != hits[0].line and edit.cost[0] <= hits[0].cost[0]][:2]
 
 
-def _several(search: Search) -> list[tuple[Edit, list[str]]]:
+def _two_changes(search: Search) -> list[tuple[Edit, list[str]]]:
     """(edit, the tensors that it makes right) of two changes that make all right together; none if there are no such
 
     Where no line can make all right, those of the search are the lines that can make one of them right.
@@ -88,7 +88,7 @@ def _add_words(report: Report, search: Search) -> None:
 
 def _lines(search: Search) -> list[str]:
     """The lines in which another value could make the gradients right, or one of them; else those not ruled out"""
-    some = search.lines or [site for site in search.sites if site.reachable and not site.is_parameter]
+    some = search.lines or [site for site in search.sites if site.may_repair and not site.is_parameter]
     live = [site for site in some if "backward" in site.phases] or some
     seen = {(site.source.path, site.statement.lineno): site.text for site in live}
     return [f"{place(path, line)}  {text}" for (path, line), text in sorted(seen.items())][:LINES]

@@ -1,4 +1,4 @@
-"""A statement's expression and its parts: what they were, and what the gradients would be if they were else.
+"""A statement's expression and its parts: their values in a run, and the gradients as a function of them.
 
 The gradients are an affine function of the value of nearly every expression. A Site has the matrix of that function,
 which was measured; its Expressions carry it inwards, by evaluating only what stands around them.
@@ -17,16 +17,16 @@ from mini_tf.types import Array
 
 import numpy as np
 
-LARGEST = 500            # numbers in all values of an expression: more take too long to put in one after another
-PUT = "_put_"            # the name that stands for the part whose value is another
-AFFINE = 1e-7            # relative: how well a function has to be an affine one
+LARGEST = 500            # numbers in all values of an expression: more take too long to vary one by one
+PART = "_part_"          # the name that stands for the part whose value varies
+AFFINE = 1e-7            # relative: how close to an affine function it has to be
 Functions = Sequence[ast.FunctionDef | ast.Lambda]
 Statement = ast.stmt | ast.Lambda
 
 
 @dataclass(eq=False)
 class Site:
-    """An expression of a statement, or a lambda's body: all that it was in one run."""
+    """An expression of a statement, or a lambda's body, with its values in one run."""
 
     source: Source
     statement: Statement
@@ -37,9 +37,9 @@ class Site:
     scopes: list[dict[str, Any]] = field(default_factory=list)       # and the names that it could read then
     own_names: list[str] = field(default_factory=list)   # those names, without the file's
     phases: set[str] = field(default_factory=set)        # "forward" and "backward", if it ran there
-    can_be_put_in: bool = False                          # all its values are known, and others can take their place
+    replaceable: bool = False                          # all its values are known, and others can take their place
     moves: Array | None = None                           # which entries of the gradients another value moves, if known
-    moves_the_wrong: bool = True                         # whether those are all the wrong ones, as far as that is known
+    moves_all_wrong: bool = True                         # whether those are all the wrong ones, as far as that is known
     jacobian: Array | None = None                        # the matrix of the gradients in its values, if measured
     missing: Array = field(default_factory=lambda: np.zeros(0))      # what the gradients lack
     solution: Array | None = None                        # added to the values, it makes the gradients right
@@ -47,31 +47,31 @@ class Site:
     @property
     def text(self) -> str:
         """The statement in one line"""
-        return self.of(self.statement)
+        return self.text_of(self.statement)
 
     @property
     def is_parameter(self) -> bool:
         """True for `dy = dy`, which stands for a function's parameter"""
-        return isinstance(self.statement, ast.Assign) and self.text.split(" = ") == 2 * [self.of(self.node)]
+        return isinstance(self.statement, ast.Assign) and self.text.split(" = ") == 2 * [self.text_of(self.node)]
 
     @cached_property
     def may_be_endless(self) -> bool:
-        """True in a function with a while-loop: what cannot be put in, and be stopped, is not changed there"""
+        """True in a function with a while-loop, which an edit could make endless: only values are replaced there"""
         return any(isinstance(node, ast.While) for node in own_nodes(self.functions[-1]))
 
     @property
     def is_numeric(self) -> bool:
         """True if all its values are numbers, or arrays of numbers"""
-        return self.can_be_put_in and all(is_numeric(value) for value in self.values) and self.base.size > 0
+        return self.replaceable and all(is_numeric(value) for value in self.values) and self.base.size > 0
 
     @property
-    def reachable(self) -> bool:
-        """Whether another value may make all gradients right"""
-        return self.moves_the_wrong and (self.jacobian is None or self.solution is not None)
+    def may_repair(self) -> bool:
+        """True if it is not ruled out that another value makes all gradients right"""
+        return self.moves_all_wrong and (self.jacobian is None or self.solution is not None)
 
     @property
-    def live(self) -> bool:
-        """True if other values make the gradients right, and the matrix is known"""
+    def can_repair(self) -> bool:
+        """True if the matrix says that other values make the gradients right"""
         return self.solution is not None
 
     @cached_property
@@ -89,18 +89,18 @@ class Site:
         """All parts of its expression, the outermost first"""
         return [Expression(self, node) for node in nodes_of(self.node)]
 
-    def of(self, node: ast.AST) -> str:
+    def text_of(self, node: ast.AST) -> str:
         """A node's text in one line"""
         return one_line(self.source.file.of(node))
 
-    def with_part(self, node: ast.AST, new: str) -> str:
+    def with_replaced(self, node: ast.AST, new: str) -> str:
         """The text of its expression with another text in the place of a node"""
         file, (first, last), (start, end) = self.source.file, *map(self.source.file.span, (self.node, node))
         new = new if isinstance(node, ast.Slice) else f"({new})"
         return file.text[first:start] + new + file.text[end:last]
 
     def evaluated(self, text: str) -> list[Any]:
-        """What an expression is, each time that the site runs; nothing where it cannot be evaluated by itself"""
+        """An expression's values, each time that the site runs; none if it cannot be evaluated by itself"""
         try:
             code = code_of(text)
             return [eval(code, scope) for scope in self.scopes]
@@ -113,7 +113,7 @@ class Expression:
 
     def __init__(self, site: Site, node: ast.expr):
         self.site, self.node, self.is_whole = site, node, node is site.node
-        self.text = site.of(node)
+        self.text = site.text_of(node)
 
     @cached_property
     def values(self) -> list[Any]:
@@ -134,7 +134,7 @@ class Expression:
             return None
         ends = np.cumsum([np.size(value) for value in self.site.values])[:-1]
         try:
-            context, columns = code_of(self.site.with_part(self.node, PUT)), []
+            context, columns = code_of(self.site.with_replaced(self.node, PART)), []
             for scope, value, after in zip(self.site.scopes, self.values, np.split(J, ends, 1)):
                 columns.append(after @ matrix_of(_within(context, scope, np.shape(value)), flat([value])))
         except FAILURES:
@@ -144,7 +144,7 @@ class Expression:
 
 def _within(context: Any, scope: dict[str, Any], shape: tuple[int, ...]) -> Callable[[Array], Array]:
     """The site's value, in a row, as a function of the part's"""
-    return lambda v: flat([eval(context, {**scope, PUT: v.reshape(shape) if shape else float(v[0])})])
+    return lambda v: flat([eval(context, {**scope, PART: v.reshape(shape) if shape else float(v[0])})])
 
 
 def matrix_of(f: Callable[[Array], Any], base: Array) -> Array:

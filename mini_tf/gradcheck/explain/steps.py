@@ -1,6 +1,6 @@
 """The first wrong step of a model: its ops, layers and functions are checked one by one, in the order of the way back.
 
-A step is what keeps a contract inside a model: a call of an op or a layer of mini_tf, a function of the author's that
+A step is a part of a model that keeps a contract: a call of an op or a layer of mini_tf, an author's function that
 returns y, backward, a pair of functions, an object with forward and backward. Each is checked by itself, on the inputs
 that it had in one run.
 """
@@ -161,7 +161,7 @@ def _pair(tracer: Any, name: str, forward: Author, backward: Author, of_object: 
 
 
 def _ignoring(function: Author, inputs: tuple[Any, ...], options: dict[str, Any]) -> Author:
-    """A call with the model's own inputs, whatever it is given: the tracer has copies"""
+    """A function that ignores its arguments and uses the model's own: the tracer has copies"""
     return lambda *_, **__: function(*inputs, **options)
 
 

@@ -17,10 +17,10 @@ RIDGE, REFINED = 1e-13, 3                                # of normal equations: 
 
 
 class Target:
-    """The gradients of some tensors at the evidence's point, in a row, beside what was measured.
+    """The gradients of some tensors at the evidence's point, in a row, compared with what was measured.
 
-    names   of the tensors; by default all, wrong and right: what mends one must not spoil another
-    goal    the measured slopes in a row;  tolerance: how far each may be off, for the judge
+    names   of the tensors; by default all, wrong and right: an edit that repairs one must not spoil another
+    goal    the measured slopes in a row;  tolerance: how far off the judge allows each to be
     """
 
     def __init__(self, evidence: Evidence, names: Sequence[str] | None = None):
@@ -53,7 +53,7 @@ class Target:
         return np.concatenate(rows or [np.empty(0)])
 
     def compare(self, row: Array) -> None:
-        """Note which of these gradients, in a row, are wrong for the judge, and which belong to right tensors."""
+        """Note which of these gradients, in a row, the judge calls wrong, and which belong to right tensors."""
         self.wrong = ~(np.abs(row - self.goal) <= self.tolerance)
         ends = np.cumsum([self.entries[name].size for name in self.names])
         right = [~np.full_like(part, part.any()) for part in np.split(self.wrong, ends[:-1])]
@@ -69,7 +69,7 @@ class Target:
         return step if self.near(rest) else None
 
     def near(self, rows: Array) -> Array:
-        """For each row, how far its gradients are from right: whether within the tolerance"""
+        """Whether deviations from the right gradients are within the tolerance, for each row"""
         slack = 3 * self.tolerance + 1e-9 * np.abs(self.goal).max(initial=0)
         return np.asarray((np.abs(rows) <= slack).all(-1))
 

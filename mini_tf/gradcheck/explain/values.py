@@ -1,7 +1,7 @@
-"""What an expression could be in place of what it is: values in scope, and simple functions of one and of two of them.
+"""What could replace an expression: values in scope, and simple functions of one or two of them.
 
-A candidate is a text, or a function that makes it, and its values: one for each time that the statement ran. As rows of
-a matrix, thousands are tried at once.
+A candidate has a text and its values, one for each time that the statement ran. As rows of a matrix, thousands are
+tried at once.
 """
 
 import ast
@@ -45,7 +45,7 @@ ONE: dict[str, list[str]] = {"1": ["1"], "-1": []}
 
 
 class Candidate(NamedTuple):
-    """What could stand in an expression's place: its text, or what makes it, and its values."""
+    """What could replace an expression: its text, or a function that writes it, and its values."""
 
     make: str | Callable[[], str]
     values: list[Any]
@@ -55,8 +55,8 @@ class Candidate(NamedTuple):
         return self.make if isinstance(self.make, str) else self.make()
 
 
-def of(template: str, e: Candidate, v: Candidate | None = None) -> Candidate | None:
-    """A template with candidates in the places of e and v; None where it has no value"""
+def applied(template: str, e: Candidate, v: Candidate | None = None) -> Candidate | None:
+    """A template applied to one or two candidates; None where it has no value"""
     try:
         made = [_function(template)(*each) for each in zip(e.values, *([v.values] if v else []))]
     except FAILURES:
@@ -72,21 +72,21 @@ def _function(template: str) -> Any:
 
 
 def filled(template: str, **texts: str) -> str:
-    """The template with texts in the places of its letters; brackets where the meaning would be another without"""
+    """The template with texts in place of its letters, in brackets where the meaning would change without"""
     places = sorted(((node.col_offset, node.end_col_offset, node.id) for node in ast.walk(_parsed(template))
                      if isinstance(node, ast.Name) and node.id in texts), reverse=True)  # fmt: skip
     for start, end, letter in places:
-        template = template[:start] + fitted(template[:start], texts[letter], template[end:]) + template[end:]
+        template = template[:start] + bracketed(template[:start], texts[letter], template[end:]) + template[end:]
     return template
 
 
-def fitted(before: str, new: str, after: str) -> str:
-    """A text that takes the place between two others: in brackets if it needs them"""
-    return new if new.isidentifier() or same(f"{before}{new}{after}", f"{before}({new}){after}") else f"({new})"
+def bracketed(before: str, new: str, after: str) -> str:
+    """A text between two others, in brackets if it needs them there"""
+    return new if new.isidentifier() or same_code(f"{before}{new}{after}", f"{before}({new}){after}") else f"({new})"
 
 
-def same(one: str, other: str) -> bool:
-    """Whether two texts are the same expression: what they are compiled to"""
+def same_code(one: str, other: str) -> bool:
+    """Whether two texts compile to the same expression"""
     try:
         codes = code_of(one), code_of(other)
     except SyntaxError:
@@ -110,7 +110,7 @@ class Scope:
 
     @cached_property
     def values(self) -> list[Candidate]:
-        """All that is there, of equal numbers a few, of equal arrays one"""
+        """All of them: of equal numbers a few, of equal arrays one"""
         found, times = list[Candidate](), Counter[bytes]()
         for text in self._visible():
             values = self.site.evaluated(text)
@@ -152,19 +152,19 @@ class Scope:
     def of_itself(self, e: Expression) -> Iterator[Candidate]:
         """Values in scope, and functions of the expression itself"""
         yield from (Candidate("1", [1.0] * len(e.values)), *self.values)
-        yield from filter(None, (of(template, Candidate(e.text, e.values)) for template in OF_ONE))
+        yield from filter(None, (applied(template, Candidate(e.text, e.values)) for template in OF_ONE))
 
     def near(self, e: Expression) -> Iterator[Candidate]:
         """Those, and functions of the expression and another value"""
         own = Candidate(e.text, e.values)
         yield from self.of_itself(e)
-        yield from filter(None, (of(template, own, v) for template, v in product(WITH, self.values)))
+        yield from filter(None, (applied(template, own, v) for template, v in product(WITH, self.values)))
 
     @cached_property
     def functions(self) -> list[Candidate]:
         """The values, and simple functions of one of them"""
         simple = [one for one in self.values if np.ndim(one.values[0]) or one.text.isidentifier()]
-        made = (of(template, one) for template, one in product(OF_ONE, simple))
+        made = (applied(template, one) for template, one in product(OF_ONE, simple))
         return [*simple, *(one for one in made if one and np.size(one.values[0]) <= LARGEST)][:FUNCTIONS]
 
     def composed(self, e: Expression) -> tuple[list[Candidate], Array]:
@@ -179,7 +179,7 @@ class Scope:
         narrow, wide = ([one for one in some if _is_array(one)][:most]
                         for some, most in ((self.values, NARROW), (self.functions, WIDE)))          # fmt: skip
         some = product(OF_TWO, narrow, wide) if len(self.site.scopes) <= 6 else ()
-        return [*filter(None, (of(template, one, other) for template, one, other in some))]
+        return [*filter(None, (applied(template, one, other) for template, one, other in some))]
 
     @cached_property
     def numbers(self) -> dict[str, list[str]]:
@@ -187,9 +187,9 @@ class Scope:
         plain = [Candidate(text, [float(text)]) for text in ("2", "3", "0.5")]
         named = [one for one in self.values if not np.ndim(one.values[0]) and one.values[0]][:SCALARS]
         found = defaultdict[str, list[str]](list)
-        made = [*plain, *named, *(of("1 / e", one) for one in named)]
+        made = [*plain, *named, *(applied("1 / e", one) for one in named)]
         for some, others in (named, named), (plain, named), (named, plain):
-            made += [of(template, *pair) for template, pair in product(("e / v", "e * v"), product(some, others))]
+            made += [applied(template, *pair) for template, pair in product(("e / v", "e * v"), product(some, others))]
         for one in filter(None, made):
             found[f"{one.values[0]:.6g}"].append(one.text)
         return {number: [*dict.fromkeys(texts)][:FEW] for number, texts in found.items()} | ONE

@@ -1,4 +1,4 @@
-"""What a wrong gradient is, in words: a factor, a transpose, a missing path, a mask, repeated ids.
+"""What is wrong with a gradient, in words: a factor, a transpose, a missing path, a mask, repeated ids.
 
 A sentence holds at both points, and at other sizes, within the judge's own tolerance.
 """
@@ -36,7 +36,7 @@ def _pairs(points: Sequence[Evidence], name: str) -> Iterator[tuple[Evidence, Ar
 
 
 def _factor(points: Sequence[Evidence], name: str) -> str:
-    """One number times the right gradient: every size, number in scope and power of them that fits at all points"""
+    """One number times the right gradient, and the sizes that it may be at all points, or their roots"""
     factors = []
     for point, yours, right in _pairs(points, name):
         known = ~np.isnan(right)

@@ -2,9 +2,8 @@
 
 A direction v has an entry of +1 or −1, at random, for each entry of the tensor. Its slope is Σ v_i·dx_i, so a gradient
 that is off by e_i is off by Σ v_i·e_i along it. Whatever the other signs are, the two signs of the worst entry give two
-sums that differ by 2·|e|max, and one of them at least is as large as |e|max. So each direction sees an error of that
-size with a chance of ½ or more, and ten directions all miss it with a chance of 2⁻¹⁰ at most. (With normal entries in v
-there would be no such bound: the wrong entry could be given a small one.)
+sums that differ by 2·|e|max, so at least one of them is as large as |e|max. Each direction sees an error of that size
+with a chance of ½ or more, and ten directions all miss it with a chance of 2⁻¹⁰ at most.
 """
 
 from mini_tf.gradcheck.measure.slopes import EXACT, Phi, Slopes, slopes_along

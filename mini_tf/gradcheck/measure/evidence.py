@@ -27,9 +27,9 @@ class Evidence:
     slopes: dict[str, Array] = field(default_factory=dict)           # measured, NaN where not known
     tolerances: dict[str, Array] = field(default_factory=dict)       # how well each slope is known
     comparisons: dict[str, Comparison] = field(default_factory=dict)
-    misfits: list[str] = field(default_factory=list)     # tensors whose gradients lack, or have another form
+    misfits: list[str] = field(default_factory=list)     # tensors whose gradients are missing, or of another form
     allowed: list[str] = field(default_factory=list)     # broken promises that are no mistake here
-    sound: set[FunctionType] = field(default_factory=set)            # functions inside in which there is none
+    sound: set[FunctionType] = field(default_factory=set)            # functions inside that are known to be right
 
     def __post_init__(self) -> None:
         self.everything = {name: np.array(x) for name, x in self.subject.arrays.items()}
@@ -56,7 +56,7 @@ class Evidence:
         Returns (their slopes, which of them are known). One is known if its uncertainty is at most CERTAIN, a part of
         the tensor's largest; beside a gradient also if it is at most NOISE, a part of φ, and the gradient there is
         either zero, as far as one can tell (below FAINT, a part of the uncertainty: right), or off by more (wrong).
-        It is not if it is so much smaller than the largest that an error of a tenth would go unseen.
+        It is not known if it is so much smaller than the largest that an error of a tenth would go unseen.
         """
         x = self.subject.tensors[name]
         found = slopes_of_entries(phi, x, entries)

@@ -23,13 +23,13 @@ from mini_tf.types import Array
 
 import numpy as np
 
-TINY = 1e-4              # the largest constant that may be one against log 0 and 1/0
-LARGEST = 1e-2           # of a deviation that it explains, relative to the largest entry; far away it may be larger
-MOVED = 1e-3             # relative: where y moves so much as such constants go, a far point does not count,
-STEADY = 1e-2            # nor where y is off by so much in float32, there
-WAY = 16                 # or at so many points on the way
-LONG = 3                 # differences of a sweep over long steps, 0.1 to 0.001
-ENTRIES = 200            # of a gradient that are judged again
+TINY = 1e-4              # the largest constant that may guard against log 0 and 1/0
+LARGEST = 1e-2           # the largest deviation that it explains, relative to the largest entry; far away any
+MOVED = 1e-3             # relative: a far point does not count if y changes by more without such constants,
+STEADY = 1e-2            # or if y is off by more in float32, there
+WAY = 16                 # or at one of so many points on the way
+LONG = 3                 # of a sweep's differences, those over long steps, 0.1 to 0.001
+ENTRIES = 200            # entries of a gradient that are judged again
 BOUNDING = "clip", "maximum", "minimum", "max", "min"
 CLIPPED = "at another point, the gradient is clipped: beyond a bound in the code, that bound comes back"
 
@@ -94,7 +94,7 @@ def _is_right(evidence: Evidence, far: bool = False) -> bool:
 
 @contextmanager
 def _read_as(evidence: Evidence, changed: Callable[[Any], Any], sums: bool = False) -> Iterator[list[str]]:
-    """Inside the block, a guard x is read as changed(x). Yields those that it changes, in words, each time."""
+    """Inside the block, a guard x is read as changed(x). Yields a list that gets those that change, in words."""
     evidence.back_to_the_point()
     read, codes, guards = list[str](), {}, list[tuple[str, ast.expr]]()
     for function in functions_that_run(lambda: evidence.subject.run(evidence.dy_again())):

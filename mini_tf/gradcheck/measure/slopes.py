@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.subject import Subject
@@ -30,7 +30,6 @@ EXACT = 3e-11                        # the least uncertainty, relative to the la
 SWEEP = 10.0 ** np.arange(-1, -13, -1)
 
 RECTIFIED = {"relu": 0, "residual_relu": 1}              # which input of the op goes through ReLU
-T = TypeVar("T")
 Value = tuple[float, bytes]                              # φ, and the on/off pattern of all ReLUs
 Line = Callable[[float], Value]                          # φ at a distance from the point
 
@@ -122,11 +121,11 @@ def sweep(phi: Phi, x: Array, entry: int) -> Array:
         return np.array([(at(h)[0] - at(-h)[0]) / (2 * h) for h in steps])
 
 
-def moved(phi: Callable[[], T], moves: Sequence[tuple[Array, Any, Any]]) -> Callable[[float], T]:
-    """φ as a function of the distance by which parts of arrays move: moves [(array, where, direction)]"""
+def moved(phi: Callable[[], Any], moves: Sequence[tuple[Array, Any, Any]]) -> Callable[[float], Any]:
+    """φ as a function of how far parts of arrays move along a direction: moves [(array, where, direction)]"""
     before = [np.copy(x[where]) for x, where, _ in moves]
 
-    def phi_at(distance: float) -> T:
+    def phi_at(distance: float) -> Any:
         for (x, where, direction), start in zip(moves, before):
             x[where] = start + distance * direction
         try:

@@ -121,18 +121,15 @@ def check_updates(rng: np.random.Generator, device: str = "cpu") -> list[str]:
 
 
 def check_writing(rng: np.random.Generator) -> list[str]:
-    """A sentence for each variant of TransformerLayer whose twin (`kernels/decode_layer.py`) gives another y.
-
-    Five words are written: two at once, then one by one.
-    """
-    n, H, m, words, findings = 6, 2, 4, 5, []
+    """A sentence for each variant of TransformerLayer whose twin (`kernels/decode_layer.py`) writes another y."""
+    n, H, m, words, findings = 6, 2, 4, 5, list[str]()
     branches = [{"f": 0}, *({"f": 7, "activation": activation} for activation in ACTIVATIONS)]
     attentions: list[dict[str, Any]] = [{}, {"bias": True}, {"distances": True}]
     for norm, relu, branch, attention in product(NORMS, (True, False), branches, attentions):
         options = {"norm": norm, "relu": relu} | branch | attention
         layer = TransformerLayer(n, H, m, rng, scale=0.7, **options)
         numbers = {name: rng.standard_normal(p.data.shape) for name, p in layer.parameters().items()}
-        texts = np.split(rng.standard_normal((1, words, n)), range(2, words), axis=1)
+        texts = np.split(rng.standard_normal((1, words, n)), range(2, words), axis=1)   # two words, then one by one
 
         def run(given: Convert, layer: Any = layer, numbers: Any = numbers, texts: Any = texts) -> dict[str, Any]:
             for name, p in layer.parameters().items():
@@ -145,10 +142,7 @@ def check_writing(rng: np.random.Generator) -> list[str]:
 
 
 def check_gpu(examples: dict[str, Callable[..., Any]], rng: np.random.Generator, device: str = "gpu") -> list[str]:
-    """A sentence for each example of an op whose twin on the GPU gives other values or gradients than the formula.
-
-    None where there is no GPU.
-    """
+    """A sentence for each example of an op whose twin on the GPU disagrees with its formula; [] without a GPU."""
     if device == "gpu" and not gpu_count()[0]:
         return []
     findings = check_updates(rng, device)
