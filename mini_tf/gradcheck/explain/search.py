@@ -157,10 +157,10 @@ class Search:
             return False
         self.tried, self.program.calls = self.tried + 1, 0
         values = site.evaluated(text)
-        alike = not site.is_numeric or [*map(np.shape, values)] == [*map(np.shape, site.values)]
         if not values or any(_size(v) > LARGE for v in values):
             return False
         with suppress(*FAILURES):
+            alike = not site.is_numeric or [*map(np.shape, values)] == [*map(np.shape, site.values)]
             if alike and site.jacobian is not None:
                 return bool(self.target.near(site.jacobian @ (flat(values) - site.base) - site.missing))
             if self.program.runs < ALL_RUNS and (alike or self.program.row is None):     # else its shape is wrong
