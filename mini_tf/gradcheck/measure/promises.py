@@ -23,7 +23,7 @@ from mini_tf.types import Array, Backward
 import numpy as np
 
 NUMBERS = np.ndarray, np.generic, float, int
-Said = list[str]         # sentences, or names
+Texts = list[str]        # sentences, or names
 THE_DY = "the dy that it was given"
 NOT_THEIRS = re.compile(rf"{re.escape(str(Path(__file__).parents[1]))}|<frozen|.*site-packages")
 
@@ -81,10 +81,10 @@ def _line_that_writes(array: Array, run: Callable[[], Any]) -> str:
     return ""
 
 
-def check_backward(subject: Subject, backward: Backward, dy: Array | float) -> tuple[Gradients, Said, Said, Said]:
+def check_backward(subject: Subject, backward: Backward, dy: Array | float) -> tuple[Gradients, Texts, Texts, Texts]:
     """({name: gradient} that can be compared, findings, notes, names of misfits). Raises Refused.
 
-    misfits: tensors whose gradients are due, and lack or have another form
+    misfits: tensors whose gradients are due, but missing or of another form
     """
     given = subject.arrays | ({THE_DY: dy} if isinstance(dy, np.ndarray) else {})
     before = {name: np.copy(x) for name, x in given.items()}
@@ -95,9 +95,9 @@ def check_backward(subject: Subject, backward: Backward, dy: Array | float) -> t
         line = _line_that_writes(given[name], lambda: subject.forward()[1](dy))
         findings.append(f"backward wrote into {name}; another op may hold the same array{line}")
     _changed(given, before)
-    gradients, lacking, misfits, notes = dict[str, Any](), Said(), Said(), Said()
+    gradients, lacking, misfits, notes = dict[str, Any](), Texts(), Texts(), Texts()
     for name, x in subject.tensors.items():
-        finding = _incomparable(name, x, first.get(name))
+        finding = _wrong_form(name, x, first.get(name))
         if finding is not None:
             findings.append(finding)
             misfits.append(name)
@@ -109,14 +109,14 @@ def check_backward(subject: Subject, backward: Backward, dy: Array | float) -> t
         else:
             notes.append(f"y does not depend on {name}")
     if lacking:
-        sentence = _about_none(subject, backward, lacking, nothing=all(g is None for g in first.values()))
+        sentence = _on_missing_gradients(subject, backward, lacking, nothing=all(g is None for g in first.values()))
         if subject.refusals:                             # an object may keep all of them where no rule finds them
             raise Refused(sentence)
         findings.append(sentence)
     return gradients, findings, notes, misfits
 
 
-def _about_none(subject: Subject, backward: Any, names: Said, nothing: bool) -> str:
+def _on_missing_gradients(subject: Subject, backward: Any, names: Texts, nothing: bool) -> str:
     """A sentence on tensors that get no gradient: perhaps the backward's `return` is missing, or one is a constant."""
     none = f"no gradient of {', '.join(names)} came back"
     if nothing and (last := _without_return(backward.of)):
@@ -140,7 +140,7 @@ def _without_return(function: Any) -> str:
     return f"{node.body[-1].lineno}, `{' '.join(file.of(node.body[-1]).split())}`"
 
 
-def _second_call(subject: Subject, backward: Backward, dy: Array | float, first: Gradients) -> Said:
+def _second_call(subject: Subject, backward: Backward, dy: Array | float, first: Gradients) -> Texts:
     """Findings where a second call of the same backward gives something else; objects keep state, and need not"""
     if not isinstance(subject.adapter, Closure):
         return []
@@ -162,7 +162,7 @@ def _equal(a: Array, b: Array) -> bool:
     return np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
 
 
-def _incomparable(name: str, x: Array, gradient: Any) -> str | None:
+def _wrong_form(name: str, x: Array, gradient: Any) -> str | None:
     """A sentence that says what is wrong with the form of the gradient of x; None if it can be compared, or is None."""
     if gradient is None:
         return None
