@@ -13,7 +13,7 @@ import ast
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
@@ -60,8 +60,8 @@ class Search:
         self.hits: list[Edit] = []
         self.programs = self.tried = 0
         self._seen: set[tuple[int, int, str, str]] = set()
-        self._scopes: dict[Site, Scope] = {}
         self.program = Program(self.target)
+        self._scope = cache(lambda site: Scope(site, self.program.sites))
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"), self.program.running():
             self.sites = self.program.backward_sites()
             self._by_stages()
@@ -107,9 +107,6 @@ class Search:
     def elsewhere(self) -> list[Evidence]:
         with running_as(self.program.originals):         # without hooks: they slow it down
             return other_sizes(self.evidence)
-
-    def _scope(self, site: Site) -> Scope:
-        return self._scopes.setdefault(site, Scope(site, self.program.sites))
 
     def _by_value(self, candidates: Callable[[Expression, Scope], tuple[list[Candidate], Array]]) -> Iterator[Edit]:
         """The edits whose values repair the gradients, of candidates(expression, scope) -> (candidates, rows)"""

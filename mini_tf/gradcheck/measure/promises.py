@@ -9,6 +9,7 @@ import linecache
 import re
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -89,8 +90,8 @@ def check_backward(subject: Subject, backward: Backward, dy: Array | float) -> t
     given = subject.arrays | ({THE_DY: dy} if isinstance(dy, np.ndarray) else {})
     before = {name: np.copy(x) for name, x in given.items()}
     first = {name: np.copy(g) if isinstance(g, np.ndarray) else g for name, g in _run("backward", backward, dy).items()}
-    written = _changed(given, before)
-    findings = [] if written else _second_call(subject, backward, dy, first)
+    came_first, written = _numbers(subject.came_back), _changed(given, before)
+    findings = [] if written else _second_call(subject, backward, dy, first, came_first)
     for name in written or _changed(given, before):
         line = _line_that_writes(given[name], lambda: subject.forward()[1](dy))
         findings.append(f"backward wrote into {name}; another op may hold the same array{line}")
@@ -131,16 +132,15 @@ def _on_missing_gradients(subject: Subject, backward: Any, names: Texts, nothing
 
 def _without_return(function: Any) -> str:
     """"9, `2 * x * dy`": the last line of a function in which no `return` gives anything; else "" """
-    try:
+    with suppress(Unavailable):
         node, file = source_of(function).node, source_of(function).file
-    except Unavailable:
-        return ""
-    if isinstance(node, ast.Lambda) or any(isinstance(one, ast.Return) and one.value for one in own_nodes(node)):
-        return ""
-    return f"{node.body[-1].lineno}, `{' '.join(file.of(node.body[-1]).split())}`"
+        returns = [one for one in own_nodes(node) if isinstance(one, ast.Return) and one.value]
+        if not isinstance(node, ast.Lambda) and not returns:
+            return f"{node.body[-1].lineno}, `{' '.join(file.of(node.body[-1]).split())}`"
+    return ""
 
 
-def _second_call(subject: Subject, backward: Backward, dy: Array | float, first: Gradients) -> Texts:
+def _second_call(subject: Subject, backward: Backward, dy: Any, first: Gradients, came_first: list[Array]) -> Texts:
     """Findings where a second call of the same backward gives something else; objects keep state, and need not"""
     if not isinstance(subject.adapter, Closure):
         return []
@@ -149,13 +149,20 @@ def _second_call(subject: Subject, backward: Backward, dy: Array | float, first:
     except FAILURES as error:
         freed = type(error).__name__ == "MemoryFreed"    # a model's backward runs once
         return [] if freed else [f"backward raised when it was called a second time: {told(error)}"]
-    came = {name: g for name, g in first.items() if isinstance(g, NUMBERS)}
-    theirs = [name for name in came if name in subject.params]
+    theirs = [n for n in subject.params if isinstance(first.get(n), np.ndarray)]
     if once := [n for n in theirs if not np.allclose(again[n], 2 * first[n], rtol=1e-9, atol=1e-300, equal_nan=True)]:
         return [f"the gradient of {', '.join(once)} did not add up when backward was called a second time: it has to "
                 "add to .grad, as a Parameter may be used twice"]        # fmt: skip
-    same = all(_equal(np.asarray(again[name]), np.asarray(g)) for name, g in came.items() if name not in theirs)
+    came = _numbers(subject.came_back)
+    same = len(came) == len(came_first) and all(map(_equal, came, came_first))
     return [] if same else ["backward gave another answer when it was called a second time"]
+
+
+def _numbers(came: Any) -> list[Array]:
+    """Copies of all arrays and numbers in what came back"""
+    if isinstance(came, (list, tuple, dict)):
+        return [number for part in (came.values() if isinstance(came, dict) else came) for number in _numbers(part)]
+    return [np.copy(came)] if isinstance(came, NUMBERS) else []
 
 
 def _equal(a: Array, b: Array) -> bool:
