@@ -55,7 +55,7 @@ class Candidate(NamedTuple):
         return self.make if isinstance(self.make, str) else self.make()
 
 
-def applied(template: str, e: Candidate, v: Candidate | None = None) -> Candidate | None:
+def applied(template: str, e: Candidate | Expression, v: Candidate | None = None) -> Candidate | None:
     """A template applied to one or two candidates; None where it has no value"""
     try:
         made = [_function(template)(*each) for each in zip(e.values, *([v.values] if v else []))]
@@ -110,14 +110,15 @@ class Scope:
 
     @cached_property
     def values(self) -> list[Candidate]:
-        """All of them: of equal numbers a few, of equal arrays one"""
+        """All of them: of equal numbers and names of one array a few, of other equal arrays one"""
         found, times = list[Candidate](), Counter[bytes]()
         for text in self._visible():
             values = self.site.evaluated(text)
             if values and all(map(is_numeric, values)) and np.size(values[0]) <= LARGEST * 10:
                 key = b"".join(np.asarray(x).tobytes() for x in values)
                 times[key] += 1
-                found += [Candidate(text, values)] * (times[key] <= (1 if np.ndim(values[0]) else FEW))
+                most = 1 if np.ndim(values[0]) and not text.isidentifier() else FEW
+                found += [Candidate(text, values)] * (times[key] <= most)
         return found[:VALUES]
 
     def _visible(self) -> list[str]:
@@ -152,13 +153,12 @@ class Scope:
     def of_itself(self, e: Expression) -> Iterator[Candidate]:
         """Values in scope, and functions of the expression itself"""
         yield from (Candidate("1", [1.0] * len(e.values)), *self.values)
-        yield from filter(None, (applied(template, Candidate(e.text, e.values)) for template in OF_ONE))
+        yield from filter(None, (applied(template, e) for template in OF_ONE))
 
     def near(self, e: Expression) -> Iterator[Candidate]:
         """Those, and functions of the expression and another value"""
-        own = Candidate(e.text, e.values)
         yield from self.of_itself(e)
-        yield from filter(None, (applied(template, own, v) for template, v in product(WITH, self.values)))
+        yield from filter(None, (applied(template, e, v) for template, v in product(WITH, self.values)))
 
     @cached_property
     def functions(self) -> list[Candidate]:
