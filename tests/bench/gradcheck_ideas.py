@@ -34,7 +34,7 @@ def fixed(phi, x, entries, h=1e-6, tolerance=1e-4):
     """Central differences with one step, and one tolerance for all entries: what most checkers have"""
     flat, found = x.reshape(-1), []
     for i in entries:
-        at = slopes._moved(phi, [(flat, i, 1.0)])
+        at = slopes.moved(phi, [(flat, i, 1.0)])
         found.append((at(h)[0] - at(-h)[0]) / (2 * h))
     found = np.array(found)
     return slopes.Slopes(found, np.full(len(found), tolerance * np.abs(found).max(initial=0)), np.zeros(len(found), bool))

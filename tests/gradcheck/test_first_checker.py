@@ -113,7 +113,7 @@ def test_the_small_examples_of_the_page(f, verdict, words, rng):
 def test_the_recipe_for_anything_else_runs(rng, capsys):
     x, W = rng.standard_normal((3, 4)), rng.standard_normal((4, 2))
     exec(BLOCKS[1], {"Engine": Engine, "gradcheck": gradcheck, "x": x, "W": W})
-    assert capsys.readouterr().out.startswith("PASS: gradients of brought")
+    assert capsys.readouterr().out.startswith("PASS: gradients of one_layer")
 
 
 def test_the_command_prints_the_report_that_is_shown(tmp_path):

@@ -1,4 +1,4 @@
-"""Edits of a source: what is changed, how it is written, and the edits that are no other value.
+"""Edits of the author's text: how they are written, what they cost, and those that are more than another value.
 
 An operand or a call dropped, sum and mean, axis, index, the letters of an einsum, the order of a product, = and +=,
 np.add.at, a statement dropped or moved, returned values exchanged, a copy missing.
@@ -7,13 +7,14 @@ np.add.at, a statement dropped or moved, returned values exchanged, a copy missi
 import ast
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import cached_property, lru_cache
 from itertools import combinations, product
 
 from mini_tf.gradcheck.explain.sites import Site, one_line
-from mini_tf.gradcheck.explain.values import filled, fitted, same
+from mini_tf.gradcheck.explain.values import bracketed, filled, same_code
 from mini_tf.gradcheck.hooks import is_library
 
 import numpy as np
@@ -21,10 +22,11 @@ import numpy as np
 ALIKE = [("sum", "mean"), ("argmax", "argmin"), ("max", "min"), ("maximum", "minimum"), ("exp", "log"), ("sin", "cos"),
          ("abs", "sign"), ("zeros_like", "ones_like"), ("cumsum", "sum")]        # fmt: skip
 REDUCTIONS = ("sum", "mean", "max", "min", "argmax", "var", "std")
-# What says nothing, in a changed statement: 1 *, / 1, + 0, --
+# What does nothing in a changed statement: 1 *, / 1, + 0, --
 NEUTRAL = re.compile(r"(?<![\w.])1(\.0)? \*|[*/]=? 1(\.0)?(?![\w.])|[+-]=? 0(\.0)?(?![\w.])|\b0 [*+]|--|-\(-")
 AXES = (-1, 0, 1, 2, (0, 1), (0, 2), (1, 2), None)
 OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@"}
+Written = Callable[[ast.AST], str]                       # how a part of the author's code is written
 COMPARISONS = (">", "<", ">=", "<=", "==", "!=")
 
 
@@ -74,31 +76,23 @@ class Edit:
         return "(without this line)" if self.new == "pass" else one_line(changed)
 
     @property
-    def _shown(self):
+    def _shown(self) -> tuple[int, int]:
         start, end = self.source.file.span(self.statement)
         body = getattr(self.statement, "body", None)
         return start, self.source.file.span(body[0])[0] if isinstance(body, list) else end
 
     @cached_property
     def cost(self) -> tuple[int, bool, int, int]:
-        """About how much it changes, and how strange it is: words and signs, what is there twice, or new, letters"""
+        """How much it changes, the smaller the likelier: size, whether a word is repeated, new words, letters"""
         old, new = words(self.source.file.text[self.start : self.end]), words(self.new)
-        left = list(old)
-        added = [word for word in new if word not in left or left.remove(word)]
+        added, dropped = Counter(new) - Counter(old), Counter(old) - Counter(new)
         known = words(self.source.file.of(self.site.functions[0]))
         neutral = NEUTRAL.search(self.after) and not NEUTRAL.search(self.before)
-        strange = sum(map(bool, (neutral, self._is_a_number, {"==", "!="} & {*added})))
-        amount = 1 if self.kind is Kind.REPEATS else max(len(added), len(left))          # one thing, in many words
+        amount = 1 if self.kind is Kind.REPEATS else max(added.total(), dropped.total())     # one thing, in many words
         amount += 2 * (self.kind is Kind.STATEMENT) + 3 * self.site.is_parameter         # a whole line more
-        size = round(2 * math.log2(1 + amount + 3 * strange))
+        size = round(2 * math.log2(1 + amount + 3 * bool(neutral)))
         twice = old != [] and self.kind is Kind.TERM and new.count(old[0]) > old.count(old[0])         # e - e * v
-        return size, twice, sum(w not in known for w in added), len(self.after)
-
-    @property
-    def _is_a_number(self):
-        """Whether a number that is written out takes the place of a name: by chance, most often"""
-        old, new = (text.replace(".", "") for text in (self.source.file.text[self.start : self.end], self.new))
-        return new.isdigit() and not old.isdigit()
+        return size, twice, sum(n for word, n in added.items() if word not in known), len(self.after)
 
 
 def changed(edits: Sequence[Edit]) -> str:
@@ -123,9 +117,9 @@ def replacing(site: Site, node: ast.AST, new: str, kind: Kind) -> Edit:
         first, last = first - 1, last + 1
     before, after = text[first:start], text[end:last]
     if not isinstance(node, ast.Slice):
-        if before[-1:] + after[:1] == "()" and same(before[:-1] + new + after[1:], f"{before}({new}){after}"):
+        if before[-1:] + after[:1] == "()" and same_code(before[:-1] + new + after[1:], f"{before}({new}){after}"):
             return Edit(kind, site, start - 1, end + 1, new)
-        new = fitted(before, new, after)
+        new = bracketed(before, new, after)
     return Edit(kind, site, start, end, new)
 
 
@@ -135,11 +129,8 @@ def numpy_in(site: Site) -> str:
     return "np" if "np" in names or not names else names[0]
 
 
-# Edits of one node ----------------------------------------------------------------------------------------------------
-
-
-def of_syntax(node: ast.AST, text: Callable[[ast.AST], str]) -> Iterator[tuple[Kind, str]]:
-    """(kind, another text) for small changes of this node itself; text(node): how a part of it is written"""
+def of_syntax(node: ast.AST, text: Written) -> Iterator[tuple[Kind, str]]:
+    """(kind, another text) for small changes of this node itself"""
     if isinstance(node, ast.BinOp):
         yield from _of_operator(node, text)
     elif isinstance(node, ast.UnaryOp):
@@ -162,34 +153,24 @@ def of_syntax(node: ast.AST, text: Callable[[ast.AST], str]) -> Iterator[tuple[K
         yield from _of_constant(node, text(node))
 
 
-def _of_operator(node, text):
+def _of_operator(node: ast.BinOp, text: Written) -> Iterator[tuple[Kind, str]]:
     sides = {"a": text(node.left), "b": text(node.right)}
     yield from ((Kind.DROPPED, side) for side in sides.values())
-    sign = OPERATORS.get(type(node.op))
+    sign = OPERATORS.get(type(node.op), "")
     if sign in ("-", "/", "@"):
         yield Kind.ORDER, filled(f"b {sign} a", **sides)
     for other in {"+": "-", "-": "+", "*": "/@", "/": "*", "@": "*"}.get(sign, ""):
         yield Kind.OPERATION, filled(f"a {other} b", **sides)
-    if sign == "@":
-        turned = {"a": _turned(node.left, text), "b": _turned(node.right, text)}
-        yield Kind.ORDER, filled("b @ a", **turned)
-        yield Kind.ORDER, filled("a @ b", **turned)
 
 
-def _turned(node, text):
-    """The transpose, or without it"""
-    turned = isinstance(node, ast.Attribute) and node.attr == "T"
-    return text(node.value) if turned else filled("a.T", a=text(node))
-
-
-def _of_call(node, text):
+def _of_call(node: ast.Call, text: Written) -> Iterator[tuple[Kind, str]]:
     arguments = [*map(text, node.args)]
     named = [f"{one.arg}={text(one.value)}" if one.arg else f"**{text(one.value)}" for one in node.keywords]
     yield from ((Kind.DROPPED, argument) for argument in arguments)
-    name, called = (node.func.attr if isinstance(node.func, ast.Attribute) else ""), text(node.func)
-    method = bool(name) and not is_library(node.func.value)
-    if method:
-        yield Kind.DROPPED, text(node.func.value)
+    called, name, method = text(node.func), "", False
+    if isinstance(node.func, ast.Attribute):
+        name, method = node.func.attr, not is_library(node.func.value)
+        yield from [(Kind.DROPPED, text(node.func.value))] * method
     for pair in ALIKE:
         if name in pair:
             other = called.removesuffix(name) + pair[1 - pair.index(name)]
@@ -203,7 +184,7 @@ def _of_call(node, text):
         yield Kind.ORDER, f"{called}({', '.join([*parts, *named])})"
 
 
-def _of_constant(node, text):
+def _of_constant(node: ast.Constant, text: str) -> Iterator[tuple[Kind, str]]:
     value = node.value
     if isinstance(value, bool):
         yield Kind.VALUE, str(not value)
@@ -216,14 +197,11 @@ def _of_constant(node, text):
                 yield Kind.AXIS, text[:i] + text[j] + text[i + 1 : j] + text[i] + text[j + 1 :]
 
 
-def _swapped(items):
+def _swapped(items: list[str]) -> Iterator[list[str]]:
     for i, j in combinations(range(len(items)), 2):
         new = list(items)
         new[i], new[j] = new[j], new[i]
         yield new
-
-
-# Edits of statements --------------------------------------------------------------------------------------------------
 
 
 def of_statement(site: Site) -> Iterator[Edit]:
@@ -243,10 +221,9 @@ def of_statement(site: Site) -> Iterator[Edit]:
             array, index, np = source.file.of(target.value), source.file.of(target.slice), numpy_in(site)
             index = f"{np}.s_[{index}]" if ":" in index else f"({index})" if "," in index else index
             yield Edit(Kind.REPEATS, site, start, end, f"{np}.add.at({array}, {index}, {value})")
-    if isinstance(getattr(statement, "value", None), (ast.Tuple, ast.List)):
-        for new in _swapped(statement.value.elts):
-            parts, (first, last) = ", ".join(map(source.file.of, new)), source.file.span(statement.value)
-            yield Edit(Kind.ORDER, site, first, last, f"[{parts}]" if isinstance(statement.value, ast.List) else parts)
+    several = getattr(statement, "value", None)
+    if isinstance(several, (ast.Tuple, ast.List)):
+        yield from (Edit(kind, site, *source.file.span(several), new) for kind, new in of_syntax(several, site.text_of))
     if len(body) > 1 and not isinstance(statement, ast.Return):
         here = next(k for k, one in enumerate(body) if one is statement)
         if not source.file.lines[statement.lineno - 1][: statement.col_offset].strip():

@@ -8,11 +8,13 @@ backward has wrong: the std of a layer norm that it takes for a constant, the st
 import ast
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.sites import Expression, sites_in
 from mini_tf.gradcheck.hooks import copied, running_with, with_hooks
 from mini_tf.gradcheck.measure.evidence import Evidence
+from mini_tf.gradcheck.measure.slopes import moved
 from mini_tf.gradcheck.program import functions_that_run
 from mini_tf.gradcheck.report import listed
 from mini_tf.gradcheck.source import Unavailable, source_of
@@ -21,39 +23,36 @@ from mini_tf.types import Array
 import numpy as np
 
 TIMES = {0: "is missing", -1: "has the wrong sign", 2: "is there twice"}
-DIRECTIONS = 3           # in which the tensor is moved: with the first most expressions are out
 STEP = 1e-5              # of the central differences, whose errors are far below CLOSE
 CLOSE = 1e-6             # relative to the whole gradient,
 LEAST = 1e-4             # and of a path
-CALLS = 1500             # of the forward
-NUMBERS = 2_000_000      # in all values together
-HELD = ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp
+MOST = 500               # expressions that are held
+HOLDABLE = ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp
 
 
-class Held:
-    """The forward with an expression held at what it was: number `held` of `places`, at first none.
+class HeldForward:
+    """The forward with an expression held constant: number `held` of `places`, at first none.
 
-    places: the Expressions;  values: {number: all that it was in one run}
+    places: the Expressions;  values: {number: its values in one run}
     """
 
     def __init__(self, evidence: Evidence):
-        self.evidence, self.places, self.codes = evidence, [], {}
-        self.held, self.values, self.ran, self.calls, self.room = None, {}, 0, 0, NUMBERS
+        self.evidence, self.codes, self.places = evidence, {}, list[Expression]()
+        self.held: int | None = None
+        self.values: dict[int, list[Array]] = {}
+        self.ran, self.recording = 0, True
         evidence.back_to_the_point()
         for function in functions_that_run(evidence.subject.forward, evidence.sound):
             with suppress(Unavailable):
                 source = source_of(function)
                 found = [e for site in sites_in(source) if site.is_value for e in site.expressions]
-                found = [e for e in found if isinstance(e.node, HELD)]
+                found = [e for e in found if isinstance(e.node, HOLDABLE)]
                 self.codes[function] = with_hooks(source, [e.node for e in found], len(self.places))
                 self.places += found
 
-    def hook(self, k: int, x: object) -> object:
-        """What an expression is: in the first run that is noted, later it is that for the one that is held"""
-        if self.calls == 1 and getattr(getattr(x, "dtype", None), "kind", "") == "f":
-            self.room -= np.size(x)
-            if self.room < 0:
-                raise MemoryError(f"more than {NUMBERS} numbers to keep")
+    def hook(self, k: int, x: Any) -> Any:
+        """An expression's value: the first run records it, later runs give the recorded one where it is held"""
+        if self.recording and getattr(getattr(x, "dtype", None), "kind", "") == "f":
             self.values.setdefault(k, []).append(copied(x))
         if k != self.held:
             return x
@@ -62,71 +61,58 @@ class Held:
 
     def phi(self) -> float:
         """φ = Σ dy·y"""
-        self.ran, self.calls = 0, self.calls + 1
+        self.ran = 0
         return float((np.asarray(self.evidence.subject.forward()[0]) * self.evidence.dy).sum())
 
-    def slope(self, x: Array, v: Array) -> float:
-        """The slope of φ as x moves along v"""
-        start, phi = x.copy(), []
-        for step in (STEP, -STEP):
-            x[...] = start + step * v
-            phi.append(self.phi())
-        x[...] = start
-        return (phi[0] - phi[1]) / (2 * STEP)
-
     def paths(self, name: str, among: Iterable[int]) -> dict[int, int]:
-        """{expression: how often the gradient has the paths through it} where that explains all of its error"""
-        slopes, rng = self.evidence.slopes[name], np.random.default_rng(0)
-        right, error = np.nan_to_num(slopes), np.nan_to_num(self.evidence.gradients[name] - slopes)
-        moves = []                                       # entries whose slopes are not known stay where they are
-        for _ in range(DIRECTIONS):
-            v = ~np.isnan(slopes) * rng.choice([-1, 1], slopes.shape) * rng.uniform(0.5, 1.5, slopes.shape)
-            moves.append((v, (right * v).sum(), (error * v).sum(), np.linalg.norm(right) * np.linalg.norm(v)))
-        times = {k: self._times(k, self.evidence.subject.tensors[name], moves) for k in among}
-        return {k: n for k, n in times.items() if n is not None}
+        """{expression: how often the gradient has the paths through it} where that explains all of its error
 
-    def _times(self, k, x, moves):
-        self.held, left = k, [*TIMES]
-        for v, right, error, size in moves if self.calls < CALLS else ():
-            rest = self.slope(x, v)
-            path = right - rest
-            left = [n for n in left if abs(error - (n - 1) * path) <= CLOSE * size]
-            if not left or min(abs(path), abs(rest)) < LEAST * size:
-                return None                              # none of the gradient, or all of it: then a factor says more
-        return left[0] if len(left) == 1 else None
+        Measured along one random direction, in which entries of unknown slope stay where they are.
+        """
+        slopes, rng, found = self.evidence.slopes[name], np.random.default_rng(0), {}
+        v = ~np.isnan(slopes) * rng.choice([-1, 1], slopes.shape) * rng.uniform(0.5, 1.5, slopes.shape)
+        right, error = np.nan_to_num(slopes), np.nan_to_num(self.evidence.gradients[name] - slopes)
+        size = np.linalg.norm(right) * np.linalg.norm(v)
+        phi_at = moved(self.phi, [(self.evidence.subject.tensors[name], ..., v)])
+        for self.held in [*among][:MOST]:
+            rest = (phi_at(STEP) - phi_at(-STEP)) / (2 * STEP)
+            path = (right * v).sum() - rest
+            fits = [n for n in TIMES if abs((error * v).sum() - (n - 1) * path) <= CLOSE * size]
+            # Where a path has none of the gradient, or all of it, a factor says more
+            if len(fits) == 1 and min(abs(path), abs(rest)) >= LEAST * size:
+                found[self.held] = fits[0]
+        self.held = None
+        return found
 
 
 def missing_paths(points: Sequence[Evidence], names: Sequence[str]) -> dict[str, str]:
     """{tensor: a sentence} of those whose gradient's whole error is that through one expression of the forward"""
-    found = dict.fromkeys(names, {})
+    found: dict[str, dict[int, int]] = {}
     for point in points[:2] if names else ():
         try:
-            held = Held(point)
-            with running_with(held.codes, held.hook):
-                held.phi()
+            forward = HeldForward(point)
+            with running_with(forward.codes, forward.hook):
+                forward.phi()
+                forward.recording = False
                 for name in names:                       # what is found at the first point has to hold at the second
-                    again = held.paths(name, found[name] if point is not points[0] else held.values)
-                    found[name] = {k: n for k, n in again.items() if found[name].get(k, n) == n}
-        except FAILURES:                                 # it cannot be run like this
+                    before = found.get(name, {})
+                    again = forward.paths(name, before if name in found else forward.values)
+                    found[name] = {k: n for k, n in again.items() if before.get(k, n) == n}
+        except FAILURES:                                 # it does not run with hooks
             return {}
         finally:
             point.back_to_the_point()
-    return {name: _sentence(held.places, paths) for name, paths in found.items() if paths}
+    return {name: _sentence(forward.places, paths) for name, paths in found.items() if paths}
 
 
 def _sentence(places: Sequence[Expression], paths: dict[int, int]) -> str:
     """The path in words: by the variables on it, else by the shortest expression"""
     times = next(n for n in TIMES if n in paths.values())                # missing first
     on_it = [places[k] for k, n in paths.items() if n == times]
-    found = {name: e.node.lineno for e in on_it if (name := _variable(e))}
+    assigned = [(e.site.statement, e.node) for e in on_it]
+    found = {ast.unparse(s.targets[0]): node.lineno for s, node in assigned
+             if isinstance(s, ast.Assign) and s.value is node}           # fmt: skip
     shortest = min(on_it, key=lambda e: len(e.text))
     found = found or {shortest.text: shortest.node.lineno}
     said = [f"`{text}` (line {line})" for text, line in [*found.items()][:3]]
     return f"The gradient through {listed(said)} {TIMES[times]}; all else is right."
-
-
-def _variable(e):
-    """The variable that its statement sets to an expression; "" if there is none"""
-    statement = e.site.statement
-    target = statement.targets[0] if isinstance(statement, ast.Assign) and e.node is statement.value else None
-    return ast.unparse(target) if isinstance(target, (ast.Name, ast.Attribute)) else ""

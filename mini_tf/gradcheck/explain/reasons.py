@@ -1,11 +1,13 @@
 """The reasons that a failing report gives, in the order in which they help: a wrong step, a change, words, lines."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.edits import Edit
 from mini_tf.gradcheck.explain.search import Search, all_hold
+from mini_tf.gradcheck.explain.sites import Site
 from mini_tf.gradcheck.explain.steps import find_steps
 from mini_tf.gradcheck.explain.words import sentences
 from mini_tf.gradcheck.measure.evidence import Evidence
@@ -29,11 +31,11 @@ def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evi
         find_steps(report, subject, evidence, seed, add_reasons)
         if report.wrong_step is not None:
             return
-    search = Search(subject, evidence, other)
+    search = Search(evidence, other)
     every = search.target.names
-    changes = [(edit, every) for edit in search.hits[:1]] or _several(search)
+    changes = [(edit, every) for edit in search.hits[:1]] or _two_changes(search)
     report.changes = [_change(edit, names) for edit, names in changes]
-    report.equal = [_change(edit, every) for edit in _as_good(search.hits)]
+    report.equal = [_change(edit, every) for edit in _equivalent(search.hits)]
     _add_words(report, search)
     if report.changes:
         return
@@ -45,7 +47,7 @@ def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evi
                         "changed programs run")          # fmt: skip
 
 
-def _is_model(subject):
+def _is_model(subject: Subject) -> bool:
     """True for code of mini_tf that calls several of its functions; an author's own functions are searched first"""
     codes = codes_that_run(subject.forward)
     calls_ops = any(Path(code.co_filename).match("mini_tf/ops/op.py") for code in codes)
@@ -53,21 +55,21 @@ def _is_model(subject):
     return calls_ops and whole and not hasattr(subject.f, "formula")
 
 
-def _as_good(hits: Sequence[Edit]) -> list[Edit]:
+def _equivalent(hits: Sequence[Edit]) -> list[Edit]:
     """Edits in other lines that change as little as the first"""
     return [edit for edit in hits[1:] if edit.line != hits[0].line and edit.cost[0] <= hits[0].cost[0]][:2]
 
 
-def _several(search: Search) -> list[tuple[Edit, list[str]]]:
+def _two_changes(search: Search) -> list[tuple[Edit, list[str]]]:
     """(edit, the tensors that it makes right) of two changes that make all right together; none if there are no such
 
     Where no line can make all right, those of the search are the lines that can make one of them right.
     """
-    wrong, chosen, lines = [*search.evidence.wrong, *search.evidence.misfits], [], []
+    wrong, lines = [*search.evidence.wrong, *search.evidence.misfits], list[Site]()
+    chosen: list[tuple[Edit, list[str]]] = []
     for name in wrong if 2 <= len(wrong) <= MANY else ():
         if not any(name in mended for _, mended in chosen):
-            some = [name, *search.evidence.right]
-            part = Search(search.subject, search.evidence, search.other, some, search.elsewhere)
+            part = Search(search.evidence, search.other, [name, *search.evidence.right])
             lines += part.lines
             for edit in part.hits[:1]:
                 chosen.append((edit, [one for one in wrong if all_hold([edit], search.points, [one], search.program)]))
@@ -76,25 +78,21 @@ def _several(search: Search) -> list[tuple[Edit, list[str]]]:
     return chosen if len(edits) == 2 and all_hold(edits, search.points, names, search.program) else []
 
 
-def _add_words(report, search):
+def _add_words(report: Report, search: Search) -> None:
     """Words that hold at other points, too"""
-    try:
-        with np.errstate(all="ignore"):
-            for name, words in sentences(search.evidence, [*search.points][1:]).items():
-                report.tensor(name).diagnosis = words
-    except FAILURES:
-        return
-    finally:
-        search.evidence.back_to_the_point()
+    with suppress(*FAILURES), np.errstate(all="ignore"):
+        for name, words in sentences(search.evidence, [*search.points][1:]).items():
+            report.tensor(name).diagnosis = words
+    search.evidence.back_to_the_point()
 
 
 def _lines(search: Search) -> list[str]:
     """The lines in which another value could make the gradients right, or one of them; else those not ruled out"""
-    some = search.lines or [site for site in search.sites if site.reachable and not site.is_parameter]
+    some = search.lines or [site for site in search.sites if site.may_repair and not site.is_parameter]
     live = [site for site in some if "backward" in site.phases] or some
-    seen = {(site.source.path, site.line): site.text for site in live}
+    seen = {(site.source.path, site.statement.lineno): site.text for site in live}
     return [f"{place(path, line)}  {text}" for (path, line), text in sorted(seen.items())][:LINES]
 
 
-def _change(edit, names):
+def _change(edit: Edit, names: Sequence[str]) -> Change:
     return Change(place(edit.source.path, edit.line), edit.line, edit.before, edit.after, edit.kind.value, list(names))

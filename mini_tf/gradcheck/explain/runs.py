@@ -1,4 +1,4 @@
-"""The author's code with a hook at each expression: what it was in a run, and runs in which it is another value.
+"""The author's code with a hook at each expression: its values are recorded, and replaced by others.
 
     program = Program(target)
     with program.running():
@@ -7,44 +7,47 @@
         program.measure(site)                            # its matrix
 """
 
+import ast
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.sites import LARGEST, Site, flat, sites_in
+from mini_tf.gradcheck.explain.sites import LARGEST, Site, flat, matrix_of, sites_in
 from mini_tf.gradcheck.explain.target import Target
 from mini_tf.gradcheck.hooks import copied, running_with, with_hooks, with_parameters
 from mini_tf.gradcheck.program import functions_that_run
 from mini_tf.gradcheck.source import Unavailable, source_of
-from mini_tf.types import Array
+from mini_tf.types import Array, Backward
 
 import numpy as np
 
-MOST_RUNS = 40           # of one statement, in a loop: with more, no values are put in
-RUNS = 2500              # in which matrices are measured; what is not measured by then is not looked at by value
-AFFINE = 1e-7            # relative: how well the gradients have to be an affine function
+MOST_ROUNDS = 40         # of one statement, in a loop: with more, its values are not replaced
+RUNS = 2500              # in which matrices are measured: sites left by then are not searched by value
 
 
 class Program:
     """The author's functions with hooks in them; inside its block they can be run."""
 
     def __init__(self, target: Target):
-        self.target, self.subject, self.evidence = target, target.subject, target.evidence
-        self.sites, self._codes, self.runs = [], {}, 0
+        self.target, self.subject, self.evidence = target, target.evidence.subject, target.evidence
+        self.sites, self._codes, self.runs = list[Site](), {}, 0
         self.evidence.back_to_the_point()
         for function in functions_that_run(lambda: self.subject.run(self.evidence.dy_again()), self.evidence.sound):
-            try:
+            with suppress(Unavailable, SyntaxError, StopIteration):
                 source = with_parameters(source_of(function))
-                sites = list(sites_in(source, target))
+                sites = [*sites_in(source)]
                 self._codes[function] = with_hooks(source, [site.node for site in sites], len(self.sites))
-            except (Unavailable, SyntaxError, StopIteration):
-                continue
-            self.sites += sites
+                self.sites += sites
         self.originals = {function: function.__code__ for function in self._codes}
-        self._put, self._notes, self._phase, self._backward = (None, []), {}, "", None
-        self.calls, self._most = 0, np.inf               # of the hook: of one run, and at most
+        self._injected: tuple[Site | None, list[Any]] = (None, [])
+        self._notes: dict[Site, list[tuple[Any, dict[str, Any]]]] = {}
+        self._phase = ""
+        self._backward: Backward | None = None
+        self.y: Any = None
+        self.row: Any = None                             # the gradients; None if one has another shape
+        self.calls, self._most = 0, np.inf               # of the hook in one run, and at most
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -53,23 +56,23 @@ class Program:
             self._record()
             yield
 
-    def _hook(self, k, value):
+    def _hook(self, k: int, value: Any) -> Any:
         self.calls += 1
         if self.calls > self._most:                      # with other values a while-loop may be endless
             raise TimeoutError
         site = self.sites[k]
         notes = self._notes.get(site)
-        if notes is not None and len(notes) <= MOST_RUNS:
+        if notes is not None and len(notes) <= MOST_ROUNDS:
             site.phases.add(self._phase)
             notes.append((copied(value), {name: copied(x) for name, x in sys._getframe(1).f_locals.items()}))
-        if site is self._put[0] and self._put[1]:
-            return self._put[1].pop(0)
+        if site is self._injected[0] and self._injected[1]:
+            return self._injected[1].pop(0)
         return value
 
     def run(self, site: Site | None = None, values: Sequence[Any] = ()) -> tuple[Any, Array | None]:
         """(y, the gradients in a row, None where one has another shape), with other values of a site put in"""
         self.runs, self.calls = self.runs + 1, 0
-        self._put = site, [*map(copied, values)]
+        self._injected = site, [*map(copied, values)]
         try:
             if site is not None and self._backward is not None and "forward" not in site.phases:
                 return self.y, self.target.row(self._backward(self.evidence.dy_again()))
@@ -79,36 +82,34 @@ class Program:
             self._phase, y = "backward", np.copy(y)
             return y, self.target.row(backward(self.evidence.dy_again()))
         finally:
-            self._put = None, []
+            self._injected = None, []
 
-    def _record(self):
+    def _record(self) -> None:
         """Note the values and names of all sites in one run; of functions inside others also the names around them."""
         self._notes = {site: [] for site in self.sites}
-        try:
+        with suppress(*FAILURES):
             self.y, self.row = self.run()
             self._most = 20 * self.calls + 1000
-        except FAILURES:
-            self.y = self.row = None
         if self.row is not None:
             self.target.compare(self.row)
-        notes, self._notes, last = self._notes, {}, {}   # last: node of a function -> its names when it returned
-        for site, noted in notes.items():
-            site.can_be_put_in = site.is_value and 0 < len(noted) <= MOST_RUNS
-            site.values, site.scopes = ([one[k] for one in noted[:MOST_RUNS]] for k in (0, 1))
+        last: dict[ast.AST, dict[str, Any]] = {}         # node of a function -> its names when it returned
+        for site, noted in self._notes.items():
+            site.replaceable = site.is_value and 0 < len(noted) <= MOST_ROUNDS
+            site.values, site.scopes = ([one[k] for one in noted[:MOST_ROUNDS]] for k in (0, 1))
             if noted:
                 last[site.functions[-1]] = {**last.get(site.functions[-1], {}), **site.scopes[-1]}
         for site in self.sites:
             around = {name: x for node in site.functions[:-1] for name, x in last.get(node, {}).items()}
-            site.scopes = [{**around, **scope} for scope in site.scopes]
-            site.own_names = [*site.scopes[0]] if site.scopes else []
-            site.scopes = [{**site.source.function.__globals__, **scope} for scope in site.scopes]
+            site.own_names = [*around, *(site.scopes[0] if site.scopes else ())]
+            site.scopes = [{**site.source.function.__globals__, **around, **scope} for scope in site.scopes]
+        self._notes = {}
 
-    def that_count(self) -> list[Site]:
-        """The sites on which a gradient may depend, and y does not"""
-        return [site for site in self.sites if self.y is not None and site.scopes and self._counts(site)]
+    def backward_sites(self) -> list[Site]:
+        """The sites on which gradients may depend, but not y"""
+        return [site for site in self.sites if self.y is not None and site.scopes and self._is_backward(site)]
 
-    def _counts(self, site):
-        """Whether another value of the site leaves y as it is, and moves a gradient"""
+    def _is_backward(self, site: Site) -> bool:
+        """Whether another value of the site leaves y as it is, and changes a gradient"""
         ran = "backward" in site.phases
         if not site.is_numeric:
             return ran
@@ -121,10 +122,11 @@ class Program:
         if row is None or self.row is None:
             return True
         site.moves = row != self.row
+        site.moves_all_wrong = bool(site.moves[self.target.wrong].all())
         return ran or bool(site.moves.any())
 
-    def _keep_the_backward(self):
-        """If the backward can be called again, what counts only there is measured without another forward."""
+    def _reuse_backward(self) -> None:
+        """Keep one backward, if it can be called again: then its sites are measured without another forward."""
         self.evidence.back_to_the_point()
         _, backward = self.subject.forward()
         rows = [self.target.row(backward(self.evidence.dy_again())) for _ in range(2)]
@@ -132,42 +134,30 @@ class Program:
 
     def measure(self, site: Site) -> None:
         """The gradients as an affine function of the site's values, of all times that it ran together."""
-        if site.moves is None or site.jacobian is not None or not site.moves_the_wrong:
+        if site.moves is None or site.jacobian is not None or not site.moves_all_wrong:
             return
         base = site.base
         if base.size > LARGEST or self.runs + base.size > RUNS:
             return
-        try:
-            self._keep_the_backward()
-            step = np.random.default_rng(0).normal(size=base.size)
-            rows = [self.run(site, site.shaped(base + one))[1] for one in [*np.eye(base.size), step, 0 * step]]
-        except FAILURES:
-            return
-        finally:
-            self._backward = None
-        if any(row is None for row in rows) or not np.array_equal(rows[-1], self.row, equal_nan=True):
-            return
-        J, moved = np.stack(rows[:-2], 1) - self.row[:, None], rows[-2] - self.row
-        slack = AFFINE * max(1e-3, np.abs(self.row).max(initial=0))
-        if not np.allclose(moved, J @ step, rtol=AFFINE, atol=slack):
-            return
-        site.jacobian, site.missing = J, self.target.goal - self.row
-        site.solution = self.target.solution(J, site.missing)
-        if site.live and len(site.scopes) > 1:
-            self._live_again(site)
+        with suppress(*FAILURES):                        # no affine function, or gradients of another shape
+            self._reuse_backward()
+            site.jacobian = matrix_of(lambda row: self.run(site, site.shaped(row))[1], base)
+        self._backward = None
+        if site.jacobian is not None:
+            site.missing = self.target.goal - self.row
+            site.solution = self.target.solution(site.jacobian, site.missing)
+            if site.can_repair and len(site.scopes) > 1:
+                self._replay_loop(site)
 
-    def _live_again(self, site):
-        """In a loop, names are what they would be if the values of the rounds before were those that are right."""
+    def _replay_loop(self, site: Site) -> None:
+        """Take a loop's names from a run in which earlier rounds have the right values, as they will once repaired."""
         self._notes = {site: []}
-        try:
+        with suppress(*FAILURES):
             self.run(site, site.shaped(site.base + site.solution))
             noted = self._notes[site]
             for scope, (_, again) in zip(site.scopes, noted if len(noted) == len(site.scopes) else ()):
                 scope.update(again)
-            site.values = site.evaluated(site.of(site.node))
+            site.values = site.evaluated(site.text_of(site.node))
             now = flat(site.values)
             site.missing, site.base = site.missing - site.jacobian @ (now - site.base), now
-        except FAILURES:
-            return
-        finally:
-            self._notes = {}
+        self._notes = {}

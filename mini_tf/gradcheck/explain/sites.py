@@ -1,82 +1,77 @@
-"""A statement's expression and its parts: what they were, and what the gradients would be if they were else.
+"""A statement's expression and its parts: their values in a run, and the gradients as a function of them.
 
 The gradients are an affine function of the value of nearly every expression. A Site has the matrix of that function,
 which was measured; its Expressions carry it inwards, by evaluating only what stands around them.
 """
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.target import Target
 from mini_tf.gradcheck.hooks import expressions_in, nodes_of, values_in
 from mini_tf.gradcheck.source import Source, own_nodes
 from mini_tf.types import Array
 
 import numpy as np
 
-LARGEST = 500            # numbers in all values of an expression: more take too long to put in one after another
-PUT = "_put_"            # the name that stands for the part whose value is another
+LARGEST = 500            # numbers in all values of an expression: more take too long to vary one by one
+PART = "_part_"          # the name that stands for the part whose value varies
+AFFINE = 1e-7            # relative: how close to an affine function it has to be
+Functions = Sequence[ast.FunctionDef | ast.Lambda]
+Statement = ast.stmt | ast.Lambda
 
 
+@dataclass(eq=False)
 class Site:
-    """An expression of a statement, or a lambda's body: all that it was in one run.
+    """An expression of a statement, or a lambda's body, with its values in one run."""
 
-    source, statement, node   where it is written;  functions: nodes of the functions around it, the outermost first
-    is_value                  True if it is what a statement assigns, adds, returns, or hands to what it calls
-    values, scopes            of each time that it ran, in order: its value, and the names that it could read
-    phases                    "forward" and "backward", if it ran there
-    can_be_put_in             whether all its values are known, and others can take their place
-    moves                     which entries of the gradients another value moves; None if that is not known
-    jacobian, missing         the matrix of the gradients in its values; what the gradients lack; None: not measured
-    """
-
-    def __init__(self, source: Source, statement: ast.AST, node: ast.expr, functions: Sequence[ast.AST],
-                 is_value: bool = False, target: Target | None = None):                  # fmt: skip
-        self.source, self.statement, self.node, self.functions = source, statement, node, list(functions)
-        self.is_value, self.target = is_value, target
-        self.values, self.scopes, self.phases, self.can_be_put_in = [], [], set(), False
-        self.moves = self.jacobian = self.missing = self.solution = None
-
-    @property
-    def line(self) -> int:
-        return self.statement.lineno
+    source: Source
+    statement: Statement
+    node: ast.expr
+    functions: Functions                                 # around it, the outermost first
+    is_value: bool                                       # assigned, added, returned, or handed to what is called
+    values: list[Any] = field(default_factory=list)      # of each time that it ran, in order
+    scopes: list[dict[str, Any]] = field(default_factory=list)       # and the names that it could read then
+    own_names: list[str] = field(default_factory=list)   # those names, without the file's
+    phases: set[str] = field(default_factory=set)        # "forward" and "backward", if it ran there
+    replaceable: bool = False                          # all its values are known, and others can take their place
+    moves: Array | None = None                           # which entries of the gradients another value moves, if known
+    moves_all_wrong: bool = True                         # whether those are all the wrong ones, as far as that is known
+    jacobian: Array | None = None                        # the matrix of the gradients in its values, if measured
+    missing: Array = field(default_factory=lambda: np.zeros(0))      # what the gradients lack
+    solution: Array | None = None                        # added to the values, it makes the gradients right
 
     @property
     def text(self) -> str:
         """The statement in one line"""
-        return self.of(self.statement)
+        return self.text_of(self.statement)
 
     @property
     def is_parameter(self) -> bool:
         """True for `dy = dy`, which stands for a function's parameter"""
-        return isinstance(self.statement, ast.Assign) and self.text.split(" = ") == 2 * [self.of(self.node)]
+        return isinstance(self.statement, ast.Assign) and self.text.split(" = ") == 2 * [self.text_of(self.node)]
 
     @cached_property
     def may_be_endless(self) -> bool:
-        """True in a function with a while-loop: what cannot be put in, and be stopped, is not changed there"""
+        """True in a function with a while-loop, which an edit could make endless: only values are replaced there"""
         return any(isinstance(node, ast.While) for node in own_nodes(self.functions[-1]))
 
     @property
     def is_numeric(self) -> bool:
         """True if all its values are numbers, or arrays of numbers"""
-        return self.can_be_put_in and all(is_numeric(value) for value in self.values) and self.base.size > 0
+        return self.replaceable and all(is_numeric(value) for value in self.values) and self.base.size > 0
 
     @property
-    def moves_the_wrong(self) -> bool:
-        """Whether another value moves every wrong entry, as far as that is known"""
-        return self.moves is None or bool(self.moves[self.target.wrong].all())
+    def may_repair(self) -> bool:
+        """True if it is not ruled out that another value makes all gradients right"""
+        return self.moves_all_wrong and (self.jacobian is None or self.solution is not None)
 
     @property
-    def reachable(self) -> bool:
-        """Whether another value may make all gradients right"""
-        return self.moves_the_wrong and (self.jacobian is None or self.solution is not None)
-
-    @property
-    def live(self) -> bool:
-        """True if other values make the gradients right, and the matrix is known"""
+    def can_repair(self) -> bool:
+        """True if the matrix says that other values make the gradients right"""
         return self.solution is not None
 
     @cached_property
@@ -94,20 +89,23 @@ class Site:
         """All parts of its expression, the outermost first"""
         return [Expression(self, node) for node in nodes_of(self.node)]
 
-    def of(self, node: ast.AST) -> str:
+    def text_of(self, node: ast.AST) -> str:
         """A node's text in one line"""
         return one_line(self.source.file.of(node))
 
-    def with_part(self, node: ast.AST, new: str) -> str:
+    def with_replaced(self, node: ast.AST, new: str) -> str:
         """The text of its expression with another text in the place of a node"""
         file, (first, last), (start, end) = self.source.file, *map(self.source.file.span, (self.node, node))
         new = new if isinstance(node, ast.Slice) else f"({new})"
         return file.text[first:start] + new + file.text[end:last]
 
     def evaluated(self, text: str) -> list[Any]:
-        """What an expression is, each time that the site runs"""
-        code = code_of(text)
-        return [eval(code, scope) for scope in self.scopes]
+        """An expression's values, each time that the site runs; none if it cannot be evaluated by itself"""
+        try:
+            code = code_of(text)
+            return [eval(code, scope) for scope in self.scopes]
+        except FAILURES:                                 # a slice; a name of a comprehension
+            return []
 
 
 class Expression:
@@ -115,17 +113,12 @@ class Expression:
 
     def __init__(self, site: Site, node: ast.expr):
         self.site, self.node, self.is_whole = site, node, node is site.node
-        self.text = site.of(node)
+        self.text = site.text_of(node)
 
     @cached_property
-    def values(self) -> list[Any] | None:
-        """Its values, of each time that the site ran; None where it cannot be evaluated by itself"""
-        if self.is_whole:
-            return self.site.values
-        try:
-            return self.site.evaluated(self.text)
-        except FAILURES:                                 # a slice; a name of a comprehension
-            return None
+    def values(self) -> list[Any]:
+        """Its values, of each time that the site ran"""
+        return self.site.values if self.is_whole else self.site.evaluated(self.text)
 
     @property
     def is_numeric(self) -> bool:
@@ -133,48 +126,51 @@ class Expression:
 
     @cached_property
     def jacobian(self) -> Array | None:
-        """The gradients as an affine function of the values; None where they are not, or where no values help"""
-        site = self.site
-        if not site.live or self.is_whole:
-            return site.jacobian if site.live else None
+        """The matrix of the gradients in its values; None where they are no affine function"""
+        J = self.site.jacobian
+        if J is None or self.is_whole:
+            return J
         if not self.is_numeric or sum(map(np.size, self.values)) > LARGEST:
             return None
-        columns, start = [], 0
+        ends = np.cumsum([np.size(value) for value in self.site.values])[:-1]
         try:
-            context = code_of(site.with_part(self.node, PUT))
-            for scope, value in zip(site.scopes, self.values):
-                within, v = _within(context, scope), np.asarray(value, float)
-                here, step = within(v), np.random.default_rng(1).normal(size=v.shape)
-                D = np.stack([within(v + one) - here for one in np.eye(v.size).reshape(v.size, *v.shape)], 1)
-                if not np.allclose(within(v + step) - here, D @ step.ravel(), rtol=1e-7, atol=1e-9):
-                    return None
-                columns.append(site.jacobian[:, start : start + here.size] @ D)
-                start += here.size
+            context, columns = code_of(self.site.with_replaced(self.node, PART)), []
+            for scope, value, after in zip(self.site.scopes, self.values, np.split(J, ends, 1)):
+                columns.append(after @ matrix_of(_within(context, scope, np.shape(value)), flat([value])))
         except FAILURES:
             return None
-        J = np.concatenate(columns, 1)
-        return J if site.target.solution(J, site.missing) is not None else None
+        return np.concatenate(columns, 1)
 
 
-def sites_in(source: Source, target: Target | None = None) -> Iterator[Site]:
-    """The Sites of a function and of those inside it"""
-    waiting = [(source.node, [])]                        # a node, and the functions around it
-    while waiting:
-        node, functions = waiting.pop(0)
-        inside, parts = ast.iter_child_nodes(node), ()
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            functions, inside = [*functions, node], node.body if isinstance(node.body, list) else [node.body]
-        if isinstance(node, ast.Lambda):
-            parts = [(part, True) for part in values_in(node.body)]
-        elif isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef):
-            parts = expressions_in(node)
-        yield from (Site(source, node, part, functions, is_value, target) for part, is_value in parts)
-        waiting[:0] = [(child, functions) for child in inside if not isinstance(child, ast.ClassDef)]
-
-
-def _within(context, scope):
+def _within(context: Any, scope: dict[str, Any], shape: tuple[int, ...]) -> Callable[[Array], Array]:
     """The site's value, in a row, as a function of the part's"""
-    return lambda v: np.ravel(eval(context, {**scope, PUT: v if v.ndim else float(v)})).astype(float)
+    return lambda v: flat([eval(context, {**scope, PART: v.reshape(shape) if shape else float(v[0])})])
+
+
+def matrix_of(f: Callable[[Array], Any], base: Array) -> Array:
+    """D of f(base + step) = f(base) + D @ step. Raises ValueError if f is no such affine function."""
+    here, step = f(base), np.random.default_rng(0).normal(size=base.size)
+    D = np.stack([f(base + one) - here for one in np.eye(base.size)], 1)
+    slack = AFFINE * max(1e-3, np.abs(here).max(initial=0))
+    if not np.allclose(f(base + step) - here, D @ step, rtol=AFFINE, atol=slack):
+        raise ValueError("no affine function")
+    return D
+
+
+def sites_in(source: Source, node: ast.AST | None = None, functions: Functions = ()) -> Iterator[Site]:
+    """The Sites of a function and of those inside it; or of one of its nodes, with the functions around that"""
+    node = node or source.node
+    inside: Iterable[ast.AST] = ast.iter_child_nodes(node)
+    if isinstance(node, ast.FunctionDef):
+        functions, inside = [*functions, node], node.body
+    elif isinstance(node, ast.Lambda):
+        functions, inside = [*functions, node], [node.body]
+        yield from (Site(source, node, part, functions, True) for part in values_in(node.body))
+    elif isinstance(node, ast.stmt):
+        yield from (Site(source, node, part, functions, is_value) for part, is_value in expressions_in(node))
+    for child in inside:
+        if not isinstance(child, ast.ClassDef):
+            yield from sites_in(source, child, functions)
 
 
 def flat(values: Sequence[Any]) -> Array:

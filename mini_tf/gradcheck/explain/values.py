@@ -1,13 +1,13 @@
-"""What an expression could be in place of what it is: values in scope, and simple functions of one and of two of them.
+"""What could replace an expression: values in scope, and simple functions of one or two of them.
 
-A candidate is a text, or a function that makes it, and its values: one for each time that the statement ran. As rows of
-a matrix, thousands are tried at once.
+A candidate has a text and its values, one for each time that the statement ran. As rows of a matrix, thousands are
+tried at once.
 """
 
 import ast
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, cached_property, partial
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -40,10 +40,12 @@ NARROW, WIDE = 25, 60    # how many values are paired with how many functions of
 FUNCTIONS, VALUES = 1200, 120                            # at most of each kind
 WRITTEN = ast.BinOp, ast.Call, ast.Subscript, ast.Attribute, ast.Compare, ast.UnaryOp
 SCALARS = 25             # whose products and quotients are candidates for a factor
+FEW = 3                  # expressions for a number that are tried
+ONE: dict[str, list[str]] = {"1": ["1"], "-1": []}
 
 
 class Candidate(NamedTuple):
-    """What could stand in an expression's place: its text, or what makes it, and its values."""
+    """What could replace an expression: its text, or a function that writes it, and its values."""
 
     make: str | Callable[[], str]
     values: list[Any]
@@ -53,40 +55,38 @@ class Candidate(NamedTuple):
         return self.make if isinstance(self.make, str) else self.make()
 
 
-def of(template: str, e: Candidate, v: Candidate | None = None) -> Candidate | None:
-    """A template with candidates in the places of e and v; None where it has no value"""
+def applied(template: str, e: Candidate | Expression, v: Candidate | None = None) -> Candidate | None:
+    """A template applied to one or two candidates; None where it has no value"""
     try:
         made = [_function(template)(*each) for each in zip(e.values, *([v.values] if v else []))]
     except FAILURES:
         return None
-    return Candidate(partial(_text, template, e, v), made) if is_numeric(made[0]) else None
-
-
-def _text(template, e, v):
-    return filled(template, e=e.text, **({"v": v.text} if v else {}))
+    if not is_numeric(made[0]):
+        return None
+    return Candidate(lambda: filled(template, e=e.text, **({"v": v.text} if v else {})), made)
 
 
 @cache
-def _function(template):
+def _function(template: str) -> Any:
     return eval(f"lambda e, v=None: {template}", {"np": np})
 
 
 def filled(template: str, **texts: str) -> str:
-    """The template with texts in the places of its letters; brackets where the meaning would be another without"""
+    """The template with texts in place of its letters, in brackets where the meaning would change without"""
     places = sorted(((node.col_offset, node.end_col_offset, node.id) for node in ast.walk(_parsed(template))
                      if isinstance(node, ast.Name) and node.id in texts), reverse=True)  # fmt: skip
     for start, end, letter in places:
-        template = template[:start] + fitted(template[:start], texts[letter], template[end:]) + template[end:]
+        template = template[:start] + bracketed(template[:start], texts[letter], template[end:]) + template[end:]
     return template
 
 
-def fitted(before: str, new: str, after: str) -> str:
-    """A text that takes the place between two others: in brackets if it needs them"""
-    return new if new.isidentifier() or same(f"{before}{new}{after}", f"{before}({new}){after}") else f"({new})"
+def bracketed(before: str, new: str, after: str) -> str:
+    """A text between two others, in brackets if it needs them there"""
+    return new if new.isidentifier() or same_code(f"{before}{new}{after}", f"{before}({new}){after}") else f"({new})"
 
 
-def same(one: str, other: str) -> bool:
-    """Whether two texts are the same expression: what they are compiled to"""
+def same_code(one: str, other: str) -> bool:
+    """Whether two texts compile to the same expression"""
     try:
         codes = code_of(one), code_of(other)
     except SyntaxError:
@@ -95,7 +95,7 @@ def same(one: str, other: str) -> bool:
 
 
 @cache
-def _parsed(template):
+def _parsed(template: str) -> ast.Expression:
     return ast.parse(template, mode="eval")
 
 
@@ -105,125 +105,97 @@ class Scope:
     """
 
     def __init__(self, site: Site, sites: Sequence[Site]):
-        self.site, self.sites, self._composed = site, sites, {}
+        self.site, self.sites = site, sites
+        self._composed: dict[tuple[tuple[int, ...], ...], tuple[list[Candidate], Array]] = {}
 
     @cached_property
     def values(self) -> list[Candidate]:
-        """All that is there, of equal numbers a few"""
-        found, times = [], Counter()
-        for text, x in self._visible().items():
-            times[None if np.ndim(x) else float(x)] += not np.ndim(x)
-            if np.ndim(x) or times[float(x)] <= 4:
-                values = self._evaluated(text)
-                found += [Candidate(text, values)] if values else []
-        return found
+        """All of them: of equal numbers and names of one array a few, of other equal arrays one"""
+        found, times = list[Candidate](), Counter[bytes]()
+        for text in self._visible():
+            values = self.site.evaluated(text)
+            if values and all(map(is_numeric, values)) and np.size(values[0]) <= LARGEST * 10:
+                key = b"".join(np.asarray(x).tobytes() for x in values)
+                times[key] += 1
+                most = 1 if np.ndim(values[0]) and not text.isidentifier() else FEW
+                found += [Candidate(text, values)] * (times[key] <= most)
+        return found[:VALUES]
 
-    def _visible(self):
-        """{text: its value when the site first ran}"""
-        found, scope = {}, self.site.scopes[0]
-        read = {node.id for node in ast.walk(self.site.functions[0]) if isinstance(node, ast.Name)}
-        names = [*self.site.own_names, *sorted(name for name in read if is_numeric(scope.get(name)))]
-        names = [name for name in dict.fromkeys(names) if name in scope]
+    def _visible(self) -> list[str]:
+        """Names, parts of what they stand for, sizes, and the expressions in other statements of the same function"""
+        found, scope, function = dict[str, Any](), self.site.scopes[0], self.site.functions[0]
+        read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        names = [*dict.fromkeys([*self.site.own_names, *sorted(read & {*scope})])]
         for name in sorted(names, key=lambda name: not is_numeric(scope[name])):         # P before cache[10]
-            self._add(found, name, scope[name], 0)
+            found |= self._numbers_in(name, scope[name])
         whole = [name for name in names if isinstance(scope[name], int) and len(self.site.scopes) > 1]
         for name, k in product([name for name in names if isinstance(scope[name], (list, tuple, dict))], whole):
-            for text in (f"{name}[{k}]", f"{name}[{k} - 1]", f"{name}[{k} + 1]"):        # in a loop: states[t + 1]
-                self._add(found, text, self._first(text), 2)
+            found |= dict.fromkeys([f"{name}[{k}]", f"{name}[{k} - 1]", f"{name}[{k} + 1]"])       # in a loop
         for name, x in [(name, x) for name, x in found.items() if np.ndim(x)][:12]:
-            found |= {f"len({name})": len(x), f"{name}.size": x.size}
-            found |= {f"{name}.shape[{k}]": size for k, size in enumerate(x.shape) if k and size > 1}
-        known = {_identity(x, text) for text, x in found.items()}
-        for text in self._written():
-            x = self._first(text) if len(found) < VALUES else None
-            if is_numeric(x) and np.size(x) <= LARGEST * 10 and _identity(x, text) not in known:
-                found[text] = x
-                known.add(_identity(x, text))
-        return found
+            sizes = [f"{name}.shape[{axis}]" for axis, size in enumerate(x.shape) if axis and size > 1]
+            found |= dict.fromkeys([f"len({name})", f"{name}.size", *sizes])
+        for other in self.sites:
+            if other.functions[0] is function and other.statement is not self.site.statement:
+                found |= {e.text: e for e in other.expressions if isinstance(e.node, WRITTEN)}
+        return [*found]
 
-    def _add(self, found, text, x, depth):
+    def _numbers_in(self, text: str, x: Any, depth: int = 0) -> dict[str, Any]:
+        """{text: number or array} of what a name stands for, and of what is in that"""
         theirs = is_theirs(getattr(getattr(type(x).__init__, "__code__", None), "co_filename", "<"))
         if is_numeric(x):
-            found.setdefault(text, x)
-        elif depth < 2 and ((isinstance(x, (dict, tuple, list)) and len(x) <= 12) or theirs):
+            return {text: x}
+        found = dict[str, Any]()
+        if depth < 2 and ((isinstance(x, (dict, tuple, list)) and len(x) <= 12) or theirs):
             for key, part in parts(x).items():
-                self._add(found, f"{text}.{key}" if theirs else f"{text}[{key!r}]", part, depth + 1)
-
-    def _first(self, text):
-        """What a text is when the site first runs; None if nothing"""
-        return (self._evaluated(text) or [None])[0]
-
-    def _evaluated(self, text):
-        try:
-            return self.site.evaluated(text)
-        except FAILURES:
-            return None
-
-    def _written(self):
-        """{text: node} of the expressions in other statements of the same function"""
-        found = {}
-        for other in self.sites:
-            if other.functions[0] is self.site.functions[0] and other.statement is not self.site.statement:
-                found |= {e.text: e.node for e in other.expressions if isinstance(e.node, WRITTEN)}
+                found |= self._numbers_in(f"{text}.{key}" if theirs else f"{text}[{key!r}]", part, depth + 1)
         return found
 
     def of_itself(self, e: Expression) -> Iterator[Candidate]:
         """Values in scope, and functions of the expression itself"""
         yield from (Candidate("1", [1.0] * len(e.values)), *self.values)
-        yield from filter(None, (of(template, Candidate(e.text, e.values)) for template in OF_ONE))
+        yield from filter(None, (applied(template, e) for template in OF_ONE))
 
     def near(self, e: Expression) -> Iterator[Candidate]:
         """Those, and functions of the expression and another value"""
-        own = Candidate(e.text, e.values)
         yield from self.of_itself(e)
-        yield from filter(None, (of(template, own, v) for template, v in product(WITH, self.values)))
+        yield from filter(None, (applied(template, e, v) for template, v in product(WITH, self.values)))
 
     @cached_property
     def functions(self) -> list[Candidate]:
         """The values, and simple functions of one of them"""
         simple = [one for one in self.values if np.ndim(one.values[0]) or one.text.isidentifier()]
-        made = (of(template, one) for template, one in product(OF_ONE, simple))
+        made = (applied(template, one) for template, one in product(OF_ONE, simple))
         return [*simple, *(one for one in made if one and np.size(one.values[0]) <= LARGEST)][:FUNCTIONS]
 
     def composed(self, e: Expression) -> tuple[list[Candidate], Array]:
         """Functions of a value and of two, as rows for this expression"""
-        key = tuple(map(np.shape, e.values))
+        key = tuple(np.shape(value) for value in e.values)
         if key not in self._composed:
             self._composed[key] = rows(e, [*self.functions, *self._of_two])
         return self._composed[key]
 
     @cached_property
-    def _of_two(self):
+    def _of_two(self) -> list[Candidate]:
         narrow, wide = ([one for one in some if _is_array(one)][:most]
                         for some, most in ((self.values, NARROW), (self.functions, WIDE)))          # fmt: skip
         some = product(OF_TWO, narrow, wide) if len(self.site.scopes) <= 6 else ()
-        return [*filter(None, (of(template, one, other) for template, one, other in some))]
+        return [*filter(None, (applied(template, one, other) for template, one, other in some))]
 
     @cached_property
     def numbers(self) -> dict[str, list[str]]:
-        """{number, to six digits: expressions for it}: sizes, scalars, their products and quotients"""
-        scalars = [("1", 1.0), *((one.text, float(one.values[0])) for one in self.values
-                                 if not np.ndim(one.values[0]) and one.values[0])][:SCALARS]        # fmt: skip
-        found = {}
-        for factor, (a, x), (b, y) in sorted(product((1, -1, 2, 0.5, 3, -2, -0.5), scalars, scalars), key=_simplicity):
-            for value, sign in ((x / y, "/"), (x * y, "*")):
-                if (a, sign) == ("1", "*"):
-                    continue                             # it is there as b, too
-                first = {1: a, -1: f"-{a}"}.get(factor, f"{factor} * {a}")
-                text = " ".join([first, *([sign, b] if b != "1" else [])])
-                text = text.replace(" * 1 /", " /").removesuffix(" * 1")
-                found.setdefault(f"{factor * value:.6g}", []).append(text)
-        return found
+        """{number, to six digits: a few expressions for it}: sizes, scalars, their products and quotients"""
+        plain = [Candidate(text, [float(text)]) for text in ("2", "3", "0.5")]
+        named = [one for one in self.values if not np.ndim(one.values[0]) and one.values[0]][:SCALARS]
+        found = defaultdict[str, list[str]](list)
+        made = [*plain, *named, *(applied("1 / e", one) for one in named)]
+        for some, others in (named, named), (plain, named), (named, plain):
+            made += [applied(template, *pair) for template, pair in product(("e / v", "e * v"), product(some, others))]
+        for one in filter(None, made):
+            found[f"{one.values[0]:.6g}"].append(one.text)
+        return {number: [*dict.fromkeys(texts)][:FEW] for number, texts in found.items()} | ONE
 
 
-def _simplicity(form):
-    """How much there is in factor·a/b: a plain number first, then names, then both"""
-    factor, (a, _), (b, _) = form
-    names = (a != "1") + (b != "1")
-    return 0 if not names else names + 2.5 * (abs(factor) != 1)
-
-
-def rows(e: Expression, candidates: Sequence[Candidate]) -> tuple[list[Candidate], Array]:
+def rows(e: Expression, candidates: Iterable[Candidate]) -> tuple[list[Candidate], Array]:
     """(candidates, a matrix with a row for each): values as wide as the expression's; equal ones once"""
     shapes, size = [np.shape(v) for v in e.values], flat(e.values).size
     chosen, found, known = [], [], set()
@@ -243,9 +215,5 @@ def rows(e: Expression, candidates: Sequence[Candidate]) -> tuple[list[Candidate
     return chosen, np.array(found).reshape(len(found), size)
 
 
-def _is_array(one):
-    return isinstance(one.values[0], np.ndarray) and one.values[0].ndim and one.values[0].dtype.kind in "fb"
-
-
-def _identity(x, text):
-    return (x.shape, x.tobytes()) if isinstance(x, np.ndarray) else text
+def _is_array(one: Candidate) -> bool:
+    return isinstance(one.values[0], np.ndarray) and one.values[0].ndim > 0 and one.values[0].dtype.kind in "fb"

@@ -1,4 +1,4 @@
-"""What a wrong gradient is, in words: a factor, a transpose, a missing path, a mask, repeated ids.
+"""What is wrong with a gradient, in words: a factor, a transpose, a missing path, a mask, repeated ids.
 
 A sentence holds at both points, and at other sizes, within the judge's own tolerance.
 """
@@ -19,11 +19,6 @@ TENSORS = 4              # of a function with more wrong gradients, only the fir
 def sentences(evidence: Evidence, others: Sequence[Evidence]) -> dict[str, str]:
     """{tensor: what is wrong with its gradient, in a sentence}; others: evidence from other points and sizes"""
     points = [evidence, *others]
-    for point in others:
-        if not point.gradients:                          # at another size: they are taken now
-            point.back_to_the_point()
-            point.gradients = point.subject.run(point.dy_again())
-    evidence.back_to_the_point()
     names = [name for name in evidence.wrong[:TENSORS] if np.isfinite(evidence.gradients[name]).all()]
     found = {name: _factor(points, name) or _transposed(points, name) for name in names}
     rest = [name for name in names if not found[name]]
@@ -32,15 +27,16 @@ def sentences(evidence: Evidence, others: Sequence[Evidence]) -> dict[str, str]:
     return {name: words for name, words in found.items() if words}
 
 
-def _pairs(points, name) -> Iterator[tuple[Evidence, Array, Array]]:
+def _pairs(points: Sequence[Evidence], name: str) -> Iterator[tuple[Evidence, Array, Array]]:
     """(point, your gradient, the measured one) where both are known"""
     for point in points:
-        if name in point.slopes and np.shape(point.gradients.get(name)) == point.slopes[name].shape:
-            yield point, point.gradients[name], point.slopes[name]
+        yours, right = point.gradients.get(name), point.slopes.get(name)
+        if yours is not None and right is not None and np.shape(yours) == right.shape:
+            yield point, yours, right
 
 
-def _factor(points, name):
-    """One number times the right gradient: every size, number in scope and power of them that fits at all points"""
+def _factor(points: Sequence[Evidence], name: str) -> str:
+    """One number times the right gradient, and the sizes that it may be at all points, or their roots"""
     factors = []
     for point, yours, right in _pairs(points, name):
         known = ~np.isnan(right)
@@ -63,27 +59,27 @@ def _factor(points, name):
     return "It is the right one times one number, which is another at other points."
 
 
-def _numbers(points) -> Iterator[tuple[str, Array]]:
+def _numbers(points: Sequence[Evidence]) -> Iterator[tuple[str, Array]]:
     """(text, its value at each point) of sizes, 2 and 3, of their reciprocals and roots"""
-    atoms = [("2", [2]), ("3", [3])]
+    sizes: dict[str, list[float]] = {"2": [2], "3": [3]}
     for name, x in points[0].everything.items():
         same = [point.everything[name] for point in points]
-        atoms += [(f"{x.shape[axis]} (axis {axis} of {name})", [y.shape[axis] for y in same]) for axis in range(x.ndim)]
+        sizes |= {f"{x.shape[axis]} (axis {axis} of {name})": [y.shape[axis] for y in same] for axis in range(x.ndim)}
         if x.ndim > 2:
-            atoms.append((f"{x.size // x.shape[-1]} (rows of {name})", [y.size / y.shape[-1] for y in same]))
-    for text, values in atoms:
-        values = np.array(values, float)
+            sizes[f"{x.size // x.shape[-1]} (rows of {name})"] = [y.size / y.shape[-1] for y in same]
+    for text, size in sizes.items():
+        values = np.array(size, float)
         yield from [(text, values), (f"1/{text}", 1 / values)]
         yield from [(f"√{text}", np.sqrt(values)), (f"1/√{text}", 1 / np.sqrt(values))]
 
 
-def _transposed(points, name):
+def _transposed(points: Sequence[Evidence], name: str) -> str:
     pairs = [(point, yours) for point, yours, _ in _pairs(points, name)]
     turned = all(yours.ndim > 1 and point.fits(name, yours.swapaxes(-1, -2)) for point, yours in pairs)
     return "It is transposed." if turned else ""
 
 
-def _entries(point, name):
+def _entries(point: Evidence, name: str) -> str:
     """Whether only entries of a mask, or rows of ids that occur more than once, are wrong"""
     with np.errstate(invalid="ignore"):
         wrong = np.abs(point.gradients[name] - point.slopes[name]) > point.tolerances[name]

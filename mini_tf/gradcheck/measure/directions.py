@@ -2,12 +2,11 @@
 
 A direction v has an entry of +1 or −1, at random, for each entry of the tensor. Its slope is Σ v_i·dx_i, so a gradient
 that is off by e_i is off by Σ v_i·e_i along it. Whatever the other signs are, the two signs of the worst entry give two
-sums that differ by 2·|e|max, and one of them at least is as large as |e|max. So each direction sees an error of that
-size with a chance of ½ or more, and ten directions all miss it with a chance of 2⁻¹⁰ at most. (With normal entries in v
-there would be no such bound: the wrong entry could be given a small one.)
+sums that differ by 2·|e|max, so at least one of them is as large as |e|max. Each direction sees an error of that size
+with a chance of ½ or more, and ten directions all miss it with a chance of 2⁻¹⁰ at most.
 """
 
-from mini_tf.gradcheck.measure.slopes import EXACT, Phi, slope_of_all, slopes_along
+from mini_tf.gradcheck.measure.slopes import EXACT, Phi, Slopes, slopes_along
 from mini_tf.gradcheck.report import Directions
 from mini_tf.types import Array
 
@@ -36,7 +35,8 @@ def glance(phi: Phi, gradients: dict[str, Array], rng: np.random.Generator) -> b
     The quickest look of all, of few values of φ. It sees mistakes above GLANCE; None: φ's slope is not known so well.
     """
     v = {name: rng.standard_normal(g.shape) for name, g in gradients.items()}
-    slope, uncertainty = slope_of_all(phi, v)
+    found = slopes_along(phi, [[(phi.subject.tensors[name], one) for name, one in v.items()]])
+    slope, uncertainty = float(found.slope[0]), float(found.uncertainty[0])
     along = [g * v[name] for name, g in gradients.items()]
     least = GLANCE * sum(np.abs(one).sum() for one in along)
     if not abs(sum(one.sum() for one in along) - slope) <= uncertainty + least:
@@ -60,8 +60,8 @@ def find_wrong_entries(phi: Phi, x: Array, gradient: Array) -> Array:
     return suspects
 
 
-def _errors(phi, x, gradient, v):
+def _errors(phi: Phi, x: Array, gradient: Array, v: Array) -> tuple[Slopes, Array, Array]:
     """(slopes, |backward − measured| along each direction, the tolerance for that)"""
-    found = slopes_along(phi, x, v)
+    found = slopes_along(phi, [[(x, one.reshape(x.shape))] for one in v])
     along = v @ gradient.reshape(-1)
     return found, np.abs(along - found.slope), np.maximum(found.uncertainty, EXACT * np.abs(gradient).sum())

@@ -16,29 +16,22 @@ CERTAIN, NOISE, FAINT = 1e-4, 1e-9, 1e-4     # when a slope is known: see `Evide
 
 @dataclass
 class Evidence:
-    """A subject at one point.
-
-    gradients     {name: array} that can be compared;  backward: the function that gave them
-    slopes        {name: array} measured, NaN where not known;  tolerances: how well each is known
-    comparisons   {name: Comparison} of the two;  wrong, right: names of the tensors whose gradients are so
-    misfits       names of those whose gradients lack, or have another form
-    allowed       broken promises that are no mistake here;  sound: functions inside in which there is none
-    """
+    """A subject at one point."""
 
     subject: Subject
     y: Array
-    backward: Any
+    backward: Any                                        # the function that gave the gradients
     dy: Array | float
-    gradients: dict[str, Array]
-    patterns: list[bytes]
-    slopes: dict[str, Array] = field(default_factory=dict)
-    tolerances: dict[str, Array] = field(default_factory=dict)
+    gradients: dict[str, Array]                          # those that can be compared
+    patterns: list[bytes]                                # see `slopes.watched_relus`
+    slopes: dict[str, Array] = field(default_factory=dict)           # measured, NaN where not known
+    tolerances: dict[str, Array] = field(default_factory=dict)       # how well each slope is known
     comparisons: dict[str, Comparison] = field(default_factory=dict)
-    misfits: list[str] = field(default_factory=list)
-    allowed: list[str] = field(default_factory=list)
-    sound: set[FunctionType] = field(default_factory=set)
+    misfits: list[str] = field(default_factory=list)     # tensors whose gradients are missing, or of another form
+    allowed: list[str] = field(default_factory=list)     # broken promises that are no mistake here
+    sound: set[FunctionType] = field(default_factory=set)            # functions inside that are known to be right
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.everything = {name: np.array(x) for name, x in self.subject.arrays.items()}
 
     @property
@@ -63,7 +56,7 @@ class Evidence:
         Returns (their slopes, which of them are known). One is known if its uncertainty is at most CERTAIN, a part of
         the tensor's largest; beside a gradient also if it is at most NOISE, a part of φ, and the gradient there is
         either zero, as far as one can tell (below FAINT, a part of the uncertainty: right), or off by more (wrong).
-        It is not if it is so much smaller than the largest that an error of a tenth would go unseen.
+        It is not known if it is so much smaller than the largest that an error of a tenth would go unseen.
         """
         x = self.subject.tensors[name]
         found = slopes_of_entries(phi, x, entries)
@@ -86,9 +79,8 @@ class Evidence:
         slopes = self.slopes[name]
         if np.shape(gradient) != slopes.shape or getattr(gradient, "dtype", None) != np.float64:
             return False
-        if not np.isfinite(gradient).all():
-            return False
-        return bool((np.nan_to_num(np.abs(gradient - slopes)) <= self.tolerances[name]).all())
+        close = np.nan_to_num(np.abs(gradient - slopes)) <= self.tolerances[name]
+        return bool(np.isfinite(gradient).all() and close.all())
 
     def off(self, name: str) -> float:
         """The largest deviation of the gradient that came back, relative to the largest measured slope"""

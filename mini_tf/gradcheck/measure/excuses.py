@@ -9,7 +9,7 @@ the gradient is judged again.
 """
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -18,18 +18,18 @@ from mini_tf.gradcheck.hooks import running_with, with_hooks
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.slopes import Phi
 from mini_tf.gradcheck.program import functions_that_run
-from mini_tf.gradcheck.source import Source, Unavailable, source_of
+from mini_tf.gradcheck.source import Unavailable, source_of
 from mini_tf.types import Array
 
 import numpy as np
 
-TINY = 1e-4              # the largest constant that may be one against log 0 and 1/0
-LARGEST = 1e-2           # of a deviation that it explains, relative to the largest entry; far away it may be larger
-MOVED = 1e-3             # relative: where y moves so much as such constants go, a far point does not count,
-STEADY = 1e-2            # nor where y is off by so much in float32, there
-WAY = 16                 # or at so many points on the way
-LONG = 3                 # differences of a sweep over long steps, 0.1 to 0.001
-ENTRIES = 200            # of a gradient that are judged again
+TINY = 1e-4              # the largest constant that may guard against log 0 and 1/0
+LARGEST = 1e-2           # the largest deviation that it explains, relative to the largest entry; far away any
+MOVED = 1e-3             # relative: a far point does not count if y changes by more without such constants,
+STEADY = 1e-2            # or if y is off by more in float32, there
+WAY = 16                 # or at one of so many points on the way
+LONG = 3                 # of a sweep's differences, those over long steps, 0.1 to 0.001
+ENTRIES = 200            # entries of a gradient that are judged again
 BOUNDING = "clip", "maximum", "minimum", "max", "min"
 CLIPPED = "at another point, the gradient is clipped: beyond a bound in the code, that bound comes back"
 
@@ -45,25 +45,21 @@ def excuse(evidence: Evidence, point: str) -> str:
         evidence.back_to_the_point()
 
 
-def _tiny_constants(evidence, far):
+def _tiny_constants(evidence: Evidence, far: bool) -> str:
     """A note, if gradients are right without the tiny constants"""
     off = {name: evidence.off(name) for name in evidence.wrong}
     if max(off.values()) > LARGEST and not far:
         return ""
-
-    def tiny_as_0(x):
-        return 0.0 if isinstance(x, float) and 0 < abs(x) <= TINY else x
-
-    with _read_as(evidence, tiny_as_0, sums=True) as constants:
+    with _read_as(evidence, lambda x: 0.0 if isinstance(x, float) and 0 < abs(x) <= TINY else x, True) as constants:
         if not _is_right(evidence, far):
             return ""
-    worst, said = max(off, key=off.get), ", ".join(constants)
+    worst, said = max(off, key=off.__getitem__), ", ".join(dict.fromkeys(constants))
     return said and f"agrees up to {said}: d{worst} is off by {off[worst]:.1g} of its largest entry"
 
 
-def _bound(evidence):
+def _bound(evidence: Evidence) -> str:
     """CLIPPED, if all wrong entries are one number of the code, ±5, the slopes lie beyond, and are right without it"""
-    bounds = set()
+    bounds: set[float] = set()
     for name in evidence.wrong:
         g, slopes = evidence.gradients[name], evidence.slopes[name]
         wrong = np.nan_to_num(np.abs(g - slopes)) > evidence.tolerances[name]
@@ -98,60 +94,47 @@ def _is_right(evidence: Evidence, far: bool = False) -> bool:
 
 @contextmanager
 def _read_as(evidence: Evidence, changed: Callable[[Any], Any], sums: bool = False) -> Iterator[list[str]]:
-    """Inside the block, a guard x is read as changed(x). Gives those for which that is another number, in words."""
+    """Inside the block, a guard x is read as changed(x). Yields a list that gets those that change, in words."""
     evidence.back_to_the_point()
-    read, guards, codes = [], [], {}
+    read, codes, guards = list[str](), {}, list[tuple[str, ast.expr]]()
     for function in functions_that_run(lambda: evidence.subject.run(evidence.dy_again())):
         with suppress(Unavailable, SyntaxError, StopIteration):
             source = source_of(function)
-            nodes = _guards_in(source, sums)
+            nodes = _guards_in(source.node, sums)
             codes[function] = with_hooks(source, nodes, len(guards))
-            guards += [_in_words(source, node) for node in nodes]
+            guards += [(source.file.of(node), node) for node in nodes]
 
-    def hook(k, x):
-        other = changed(x)
-        if other is not x and (words := guards[k].format(x=x)) not in read:
-            read.append(words)
+    def hook(k: int, x: Any) -> Any:
+        other, (text, node) = changed(x), guards[k]
+        if other is not x:
+            read.append(f"the {x:g} in line {node.lineno}" if isinstance(node, ast.Constant) else f"{text} = {x:g}")
         return other
 
     with running_with(codes, hook):
         yield read
 
 
-def _in_words(source: Source, node: ast.expr) -> str:
-    """What a guard is called, with a place for its value"""
-    named = not isinstance(node, ast.Constant)
-    return f"{source.file.of(node)} = {{x:g}}" if named else f"the {{x:g}} in line {node.lineno}"
-
-
-def _guards_in(source: Source, sums: bool) -> list[ast.expr]:
-    """The nodes of what may be a guard; of `self` and `self.eps` the longer one"""
-    found = sorted(_numbers_and_names(source.node, sums), key=source.file.span)
-    return [*{source.file.span(node)[0]: node for node in found}.values()]
-
-
-def _numbers_and_names(tree, sums):
+def _guards_in(tree: ast.AST, sums: bool) -> list[ast.expr]:
     """The nodes of numbers and names that may be guards: arguments of a clip or a maximum, and, in sums, p + 1e-12
 
     A sum that is a factor has none: (y + 1e-5) * dy is no logarithm and no denominator.
     """
-    nodes = [*ast.walk(tree)]
+    nodes, found = [*ast.walk(tree)], dict[ast.expr, None]()
     products = [node for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.MatMult))]
     factors = {side for node in products for side in (node.left, node.right)}
     for node in nodes:
-        parts = []
         if sums and isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and node not in factors:
-            parts = [node.left, node.right]
+            found |= dict.fromkeys(_numbers_and_names([node.left, node.right]))
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in BOUNDING:
-            arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-            parts = [part for one in arguments for part in (one, *ast.iter_child_nodes(one))]      # -5, 1 - 1e-7
-        yield from filter(_is_number_or_name, parts)
+            for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+                simple = _numbers_and_names([argument])
+                found |= dict.fromkeys(simple or _numbers_and_names(ast.iter_child_nodes(argument)))     # -5, 1 - 1e-7
+    return [*found]
 
 
-def _is_number_or_name(node):
-    if isinstance(node, ast.Attribute):
-        return _is_number_or_name(node.value)
-    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+def _numbers_and_names(nodes: Iterable[ast.AST]) -> list[ast.expr]:
+    """Those of the nodes that are a number, a name, or an attribute of one"""
+    return [node for node in nodes if isinstance(node, (ast.Constant, ast.Name, ast.Attribute))]
 
 
 def has_digits(evidence: Evidence, before: dict[str, Array]) -> bool:
@@ -164,7 +147,7 @@ def has_digits(evidence: Evidence, before: dict[str, Array]) -> bool:
     subject, here = evidence.subject, evidence.subject.tensors
     for name in evidence.wrong:
         c = evidence.comparisons[name]
-        if not (np.abs(c.yours - c.sweep[:LONG]) >= abs(c.yours - c.measured) / 2).all():
+        if c.sweep is None or not (np.abs(c.yours - c.sweep[:LONG]) >= abs(c.yours - c.measured) / 2).all():
             return False
     try:
         with np.errstate(all="ignore"):

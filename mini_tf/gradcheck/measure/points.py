@@ -57,6 +57,6 @@ def blind_spots(tensors: dict[str, Array]) -> dict[str, float]:
     return {name: float(value) for name, value in values.items() if value is not None and value in (0, 1)}
 
 
-def _size(x):
+def _size(x: Array) -> float:
     """The size of entries that keeps x @ W about as large as x."""
     return min(0.7, x.shape[0] ** -0.5) if x.ndim > 1 else 0.7

@@ -59,19 +59,19 @@ def check_precision(evidence: Evidence, report: Report, rng: np.random.Generator
     eps = np.finfo(dtype).eps
     moved = moves(evidence, eps, rng)
     for name, right in evidence.gradients.items():
-        gradient = came.get(name)
+        gradient = came[name]
         if getattr(gradient, "shape", ()) != right.shape or not right.size:
             continue                                     # reported already, or missing
         if getattr(gradient, "dtype", dtype) != dtype:
             widened.append(f"d{name} is {gradient.dtype} for {where}{why}")
         gradient = np.asarray(to_host(gradient), np.float64)
-        error = np.nan_to_num(np.abs(gradient - right) / budget(moved[name], right, eps), nan=np.inf)
-        worst = tuple(int(i) for i in np.unravel_index(int(error.argmax()), error.shape))
-        one = Precision(where, float(error[worst]), worst, float(gradient[worst]), float(right[worst]))
+        off = np.nan_to_num(np.abs(gradient - right) / budget(moved[name], right, eps), nan=np.inf)
+        worst = tuple(int(i) for i in np.unravel_index(int(off.argmax()), off.shape))
+        one = Precision(where, float(off[worst]), worst, float(gradient[worst]), float(right[worst]))
         report.tensor(name).precision = one
 
 
-def rerun(evidence: Evidence, block: AbstractContextManager, dy: Array | float) -> tuple[Any, Gradients, bool]:
+def rerun(evidence: Evidence, block: AbstractContextManager[None], dy: Array | float) -> tuple[Any, Gradients, bool]:
     """(y, gradients, whether rounding switches a ReLU) of one more run inside the block, with a dy of its own"""
     subject, patterns = evidence.subject, evidence.patterns
     patterns.clear()
@@ -103,4 +103,4 @@ def moves(evidence: Evidence, eps: float, rng: np.random.Generator) -> dict[str,
 
 def budget(move: float, right: Array | float, eps: float) -> float:
     """How far a result in a dtype with that eps may be from the right one."""
-    return max(ALLOWANCE * (move + eps * np.abs(right).max(initial=0)), 1e-300)
+    return float(max(ALLOWANCE * (move + eps * np.abs(right).max(initial=0)), 1e-300))

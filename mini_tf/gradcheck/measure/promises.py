@@ -9,7 +9,9 @@ import linecache
 import re
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from mini_tf.gradcheck.adapters import Closure, described
@@ -17,11 +19,12 @@ from mini_tf.gradcheck.errors import FAILURES, Broken, Refused
 from mini_tf.gradcheck.source import Unavailable, own_nodes, source_of
 from mini_tf.gradcheck.subject import Gradients, Subject
 from mini_tf.places import place
-from mini_tf.types import Array
+from mini_tf.types import Array, Backward
 
 import numpy as np
 
 NUMBERS = np.ndarray, np.generic, float, int
+Texts = list[str]        # sentences, or names
 THE_DY = "the dy that it was given"
 NOT_THEIRS = re.compile(rf"{re.escape(str(Path(__file__).parents[1]))}|<frozen|.*site-packages")
 
@@ -36,7 +39,7 @@ def check_tensors(tensors: dict[str, Array]) -> list[str]:
             for name, x in tensors.items() if x.size == 0]       # fmt: skip
 
 
-def check_forward(subject: Subject) -> tuple[Array, Callable]:
+def check_forward(subject: Subject) -> tuple[Array, Backward]:
     """(y, backward) of the forward. Raises Broken if it breaks a promise, and Refused if it cannot be judged."""
     given = subject.arrays
     before = {name: np.copy(x) for name, x in given.items()}
@@ -57,7 +60,7 @@ def check_forward(subject: Subject) -> tuple[Array, Callable]:
     return y, backward
 
 
-def _changed(given, before):
+def _changed(given: dict[str, Array], before: dict[str, Array]) -> list[str]:
     """The names of the arrays that are not what they were before; they become that again"""
     names = [name for name, x in given.items() if not _equal(x, before[name])]
     for name in names:
@@ -65,7 +68,7 @@ def _changed(given, before):
     return names
 
 
-def _line_that_writes(array, run):
+def _line_that_writes(array: Array, run: Callable[[], Any]) -> str:
     """" (at net.py:12)": where run() writes into the array, which cannot be written to meanwhile; "" if unknown"""
     array.flags.writeable = False
     try:
@@ -79,26 +82,23 @@ def _line_that_writes(array, run):
     return ""
 
 
-def check_backward(
-    subject: Subject, backward: Callable, dy: Array | float
-) -> tuple[Gradients, list[str], list[str], list[str]]:
+def check_backward(subject: Subject, backward: Backward, dy: Array | float) -> tuple[Gradients, Texts, Texts, Texts]:
     """({name: gradient} that can be compared, findings, notes, names of misfits). Raises Refused.
 
-    misfits: tensors whose gradients are due, and lack or have another form
+    misfits: tensors whose gradients are due, but missing or of another form
     """
     given = subject.arrays | ({THE_DY: dy} if isinstance(dy, np.ndarray) else {})
     before = {name: np.copy(x) for name, x in given.items()}
     first = {name: np.copy(g) if isinstance(g, np.ndarray) else g for name, g in _run("backward", backward, dy).items()}
-    came_first, findings, notes = _numbers(subject.came_back), [], []
-    written = _changed(given, before)
-    findings += _second_call(subject, backward, dy, first, came_first) if not written else []
+    came_first, written = _numbers(subject.came_back), _changed(given, before)
+    findings = [] if written else _second_call(subject, backward, dy, first, came_first)
     for name in written or _changed(given, before):
         line = _line_that_writes(given[name], lambda: subject.forward()[1](dy))
         findings.append(f"backward wrote into {name}; another op may hold the same array{line}")
     _changed(given, before)
-    gradients, lacking, misfits = {}, [], []
+    gradients, lacking, misfits, notes = dict[str, Any](), Texts(), Texts(), Texts()
     for name, x in subject.tensors.items():
-        finding = _incomparable(name, x, first.get(name))
+        finding = _wrong_form(name, x, first.get(name))
         if finding is not None:
             findings.append(finding)
             misfits.append(name)
@@ -110,14 +110,14 @@ def check_backward(
         else:
             notes.append(f"y does not depend on {name}")
     if lacking:
-        sentence = _about_none(subject, backward, lacking, nothing=all(g is None for g in first.values()))
+        sentence = _on_missing_gradients(subject, backward, lacking, nothing=all(g is None for g in first.values()))
         if subject.refusals:                             # an object may keep all of them where no rule finds them
             raise Refused(sentence)
         findings.append(sentence)
     return gradients, findings, notes, misfits
 
 
-def _about_none(subject, backward, names, nothing):
+def _on_missing_gradients(subject: Subject, backward: Any, names: Texts, nothing: bool) -> str:
     """A sentence on tensors that get no gradient: perhaps the backward's `return` is missing, or one is a constant."""
     none = f"no gradient of {', '.join(names)} came back"
     if nothing and (last := _without_return(backward.of)):
@@ -130,27 +130,26 @@ def _about_none(subject, backward, names, nothing):
     return f"{none}; a constant is given by its name: gradcheck({subject.name}, …, {constants})"
 
 
-def _without_return(function):
+def _without_return(function: Any) -> str:
     """"9, `2 * x * dy`": the last line of a function in which no `return` gives anything; else "" """
-    try:
+    with suppress(Unavailable):
         node, file = source_of(function).node, source_of(function).file
-    except Unavailable:
-        return ""
-    if isinstance(node, ast.Lambda) or any(isinstance(one, ast.Return) and one.value for one in own_nodes(node)):
-        return ""
-    return f"{node.body[-1].lineno}, `{' '.join(file.of(node.body[-1]).split())}`"
+        returns = [one for one in own_nodes(node) if isinstance(one, ast.Return) and one.value]
+        if not isinstance(node, ast.Lambda) and not returns:
+            return f"{node.body[-1].lineno}, `{' '.join(file.of(node.body[-1]).split())}`"
+    return ""
 
 
-def _second_call(subject, backward, dy, first, came_first):
+def _second_call(subject: Subject, backward: Backward, dy: Any, first: Gradients, came_first: list[Array]) -> Texts:
     """Findings where a second call of the same backward gives something else; objects keep state, and need not"""
     if not isinstance(subject.adapter, Closure):
         return []
-    theirs = [n for n in subject.params if isinstance(first.get(n), np.ndarray)]
     try:
         again = backward(np.copy(dy) if isinstance(dy, np.ndarray) else dy)
     except FAILURES as error:
         freed = type(error).__name__ == "MemoryFreed"    # a model's backward runs once
         return [] if freed else [f"backward raised when it was called a second time: {told(error)}"]
+    theirs = [n for n in subject.params if isinstance(first.get(n), np.ndarray)]
     if once := [n for n in theirs if not np.allclose(again[n], 2 * first[n], rtol=1e-9, atol=1e-300, equal_nan=True)]:
         return [f"the gradient of {', '.join(once)} did not add up when backward was called a second time: it has to "
                 "add to .grad, as a Parameter may be used twice"]        # fmt: skip
@@ -159,19 +158,18 @@ def _second_call(subject, backward, dy, first, came_first):
     return [] if same else ["backward gave another answer when it was called a second time"]
 
 
-def _numbers(came):
+def _numbers(came: Any) -> list[Array]:
     """Copies of all arrays and numbers in what came back"""
     if isinstance(came, (list, tuple, dict)):
-        parts = came.values() if isinstance(came, dict) else came
-        return [number for part in parts for number in _numbers(part)]
+        return [number for part in (came.values() if isinstance(came, dict) else came) for number in _numbers(part)]
     return [np.copy(came)] if isinstance(came, NUMBERS) else []
 
 
-def _equal(a, b):
+def _equal(a: Array, b: Array) -> bool:
     return np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
 
 
-def _incomparable(name, x, gradient):
+def _wrong_form(name: str, x: Array, gradient: Any) -> str | None:
     """A sentence that says what is wrong with the form of the gradient of x; None if it can be compared, or is None."""
     if gradient is None:
         return None
@@ -188,7 +186,7 @@ def _incomparable(name, x, gradient):
     return None
 
 
-def _forward(subject):
+def _forward(subject: Subject) -> tuple[Any, Backward]:
     y, backward = _run("forward", subject.forward)
     if y is Ellipsis:
         raise Refused("y is still `...`: a blank to fill")
@@ -212,7 +210,7 @@ def _forward(subject):
     return y, backward
 
 
-def _run(name, run, *given):
+def _run(name: str, run: Callable[..., Any], *given: Any) -> Any:
     try:
         return run(*given)
     except Refused:
@@ -230,14 +228,15 @@ def told(error: BaseException) -> str:
 def raised(what: str, error: BaseException) -> str:
     """What raised the exception, in a sentence; of a line that uses a blank of an exercise, only that"""
     frame, line = _authors_line(error)
-    used = re.findall(r"\w+", linecache.getline(frame.f_code.co_filename, line)) if frame else ()
-    if blanks := [name for name in used if frame.f_locals.get(name) is ...]:
-        where = place(frame.f_code.co_filename, line)
-        return f"`{blanks[0]}` is still `...`, a blank to fill first: it is used at {where}"
+    if frame is not None:
+        used = re.findall(r"\w+", linecache.getline(frame.f_code.co_filename, line))
+        if blanks := [name for name in used if frame.f_locals.get(name) is ...]:
+            where = place(frame.f_code.co_filename, line)
+            return f"`{blanks[0]}` is still `...`, a blank to fill first: it is used at {where}"
     return f"{what} raised {told(error)}"
 
 
-def _authors_line(error):
+def _authors_line(error: BaseException) -> tuple[FrameType | None, int]:
     """(frame, line) of the last in a traceback that is neither the checker's nor an installed package's; (None, 0)"""
     frames = [one for one in traceback.walk_tb(error.__traceback__) if not NOT_THEIRS.match(one[0].f_code.co_filename)]
     return frames[-1] if frames else (None, 0)

@@ -10,9 +10,10 @@ its distance from D(h/2). Where the second derivative jumps, as that of ELU at 0
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.subject import Subject
@@ -29,6 +30,8 @@ EXACT = 3e-11                        # the least uncertainty, relative to the la
 SWEEP = 10.0 ** np.arange(-1, -13, -1)
 
 RECTIFIED = {"relu": 0, "residual_relu": 1}              # which input of the op goes through ReLU
+Value = tuple[float, bytes]                              # φ, and the on/off pattern of all ReLUs
+Line = Callable[[float], Value]                          # φ at a distance from the point
 
 
 class Phi:
@@ -43,7 +46,7 @@ class Phi:
         self.size = float(np.abs(np.asarray(subject.forward()[0]) * dy).sum())           # Σ |dy·y|
         self.noise = max(ROUNDING * self.size, 6 * self.scatter())
 
-    def __call__(self) -> tuple[float, bytes]:
+    def __call__(self) -> Value:
         self.patterns.clear()
         try:
             y = np.asarray(self.subject.forward()[0])
@@ -61,7 +64,7 @@ class Phi:
         for x in self.subject.tensors.values():          # of units in the last place would show nothing
             steps = rng.uniform(0.5, 1.5, x.shape) * rng.choice([-1, 1], x.shape)
             moves.append((x, ..., SPACING * np.maximum(1, np.abs(x)) * steps))
-        phi_at = _moved(self, moves)
+        phi_at = moved(self, moves)
         third = np.abs(np.diff([phi_at(k)[0] for k in range(8)], 3))
         worst = float(third.max(initial=0, where=np.isfinite(third)))
         return worst * math.factorial(3) / math.sqrt(math.factorial(6))
@@ -70,7 +73,7 @@ class Phi:
 @contextmanager
 def watched_relus() -> Iterator[list[bytes]]:
     """Yield a list to which every ReLU of mini_tf adds its on/off pattern inside the block, where formulas run."""
-    patterns = []
+    patterns: list[bytes] = []
     if "mini_tf.ops.op" not in sys.modules:              # somebody's own file, which uses nothing of mini_tf
         yield patterns
         return
@@ -78,7 +81,7 @@ def watched_relus() -> Iterator[list[bytes]]:
     from mini_tf.kernels import reference_only
     from mini_tf.ops.op import watching
 
-    def watch(op, run, *inputs, **options):
+    def watch(op: Any, run: Callable[..., Any], /, *inputs: Any, **options: Any) -> Any:
         if op.name in RECTIFIED:
             patterns.append(np.packbits(np.atleast_1d(to_host(inputs[RECTIFIED[op.name]]) > 0)).tobytes())
         return run(*inputs, **options)
@@ -91,16 +94,16 @@ def watched_relus() -> Iterator[list[bytes]]:
 class Slopes:
     """Measured slopes of φ, one for each of some entries or directions."""
 
-    slope: np.ndarray
-    uncertainty: np.ndarray
-    kink: np.ndarray                 # bool: not measurable, a kink is too near; its uncertainty is infinite
+    slope: Array
+    uncertainty: Array
+    kink: Array                      # bool: not measurable, a kink is too near; its uncertainty is infinite
 
 
-def slopes_of_entries(phi: Callable[[], tuple[float, bytes]], x: Array, entries: Array) -> Slopes:
+def slopes_of_entries(phi: Phi, x: Array, entries: Array) -> Slopes:
     """The slopes of φ in the given entries of x (indices into x.reshape(-1)). x is changed and restored."""
     flat = x.reshape(-1)
     sizes = np.maximum(1.0, np.abs(flat[entries]))
-    return _measured(phi, [_moved(phi, [(flat, i, 1.0)]) for i in entries], sizes)
+    return _measured(phi, [moved(phi, [(flat, i, 1.0)]) for i in entries], sizes)
 
 
 def measured_slopes(subject: Subject, dy: Array | float, entries: dict[str, Array]) -> dict[str, Slopes]:
@@ -110,37 +113,26 @@ def measured_slopes(subject: Subject, dy: Array | float, entries: dict[str, Arra
         return {name: slopes_of_entries(phi, subject.tensors[name], chosen) for name, chosen in entries.items()}
 
 
-def slopes_along(phi: Phi, x: Array, directions: Array) -> Slopes:
-    """The slopes of φ along directions (k, x.size), in each of which all entries of x move together."""
-    flat = x.reshape(-1)
-    return _measured(phi, [_moved(phi, [(flat, ..., v)]) for v in directions], np.full(len(directions), _step(x.size)))
-
-
-def slope_of_all(phi: Phi, directions: dict[str, Array]) -> tuple[float, float]:
-    """(slope, its uncertainty) of φ as tensors move together, each along its direction; uncertainty ∞ at a kink."""
-    moves = [(phi.subject.tensors[name], ..., v) for name, v in directions.items()]
-    found = _measured(phi, [_moved(phi, moves)], np.array([_step(sum(v.size for v in directions.values()))]))
-    return found.slope[0], found.uncertainty[0]
+def slopes_along(phi: Phi, directions: Sequence[Sequence[tuple[Array, Array]]]) -> Slopes:
+    """The slopes of φ along directions [(x, v), …], in each of which all entries of some arrays move together."""
+    lines = [moved(phi, [(x, ..., v) for x, v in one]) for one in directions]
+    counts = np.array([sum(v.size for _, v in one) for one in directions])
+    return _measured(phi, lines, 1 / np.maximum(1.0, counts**0.5 / 10))          # of more entries, each moves less
 
 
 def sweep(phi: Phi, x: Array, entry: int) -> Array:
     """D(h), the central difference in one entry, for every h of SWEEP (times max(1, |x|))."""
     flat = x.reshape(-1)
-    at, steps = _moved(phi, [(flat, entry, 1.0)]), SWEEP * max(1.0, abs(flat[entry]))
+    at, steps = moved(phi, [(flat, entry, 1.0)]), SWEEP * max(1.0, abs(flat[entry]))
     with np.errstate(all="ignore"):
         return np.array([(at(h)[0] - at(-h)[0]) / (2 * h) for h in steps])
 
 
-def _step(count):
-    """A factor of the step: the more entries move, the shorter the way of each"""
-    return 1 / max(1.0, count**0.5 / 10)
-
-
-def _moved(phi, moves):
-    """φ as a function of the distance by which parts of arrays move: moves [(array, where, direction)]"""
+def moved(phi: Callable[[], Any], moves: Sequence[tuple[Array, Any, Any]]) -> Callable[[float], Any]:
+    """φ as a function of how far parts of arrays move along a direction: moves [(array, where, direction)]"""
     before = [np.copy(x[where]) for x, where, _ in moves]
 
-    def phi_at(distance):
+    def phi_at(distance: float) -> Any:
         for (x, where, direction), start in zip(moves, before):
             x[where] = start + distance * direction
         try:
@@ -152,25 +144,25 @@ def _moved(phi, moves):
     return phi_at
 
 
-def _measured(phi, lines, sizes):
+def _measured(phi: Phi, lines: Sequence[Line], sizes: Array) -> Slopes:
     """The slopes of φ along lines, functions of a distance; sizes: factors of the steps along them
 
     A shorter step is tried where a longer one leaves a slope unclear. Where rounding is most of the uncertainty, it
     would only add to it.
     """
     slope, uncertainty = np.zeros(len(lines)), np.full(len(lines), np.inf)
-    unclear, centre = range(len(lines)), phi()
+    unclear, centre = [*range(len(lines))], phi()
     for step in STEPS:
         for i in unclear:
             found, unsure = _slope(lines[i], centre, step * sizes[i], phi.noise)
             if unsure < uncertainty[i]:
                 slope[i], uncertainty[i] = found, unsure
         wanted = np.maximum(FINE * np.abs(slope).max(initial=0), 2 * phi.noise / (STEPS[0] * sizes))
-        unclear = np.flatnonzero(uncertainty > wanted)
+        unclear = np.flatnonzero(uncertainty > wanted).tolist()
     return Slopes(slope, uncertainty, np.isinf(uncertainty))
 
 
-def _slope(phi_at, centre, h, noise):
+def _slope(phi_at: Line, centre: Value, h: float, noise: float) -> tuple[float, float]:
     """(slope, its uncertainty, ∞ if there is a kink within h) at distance 0"""
     with np.errstate(all="ignore"):                      # a step may leave the domain of f: then φ is NaN
         points = [phi_at(distance) for distance in (h, -h, h / 2, -h / 2)]

@@ -51,7 +51,7 @@ def test_the_authors_text_is_kept():
     for name in "acdefg":
         site = site_of(name)
         for node in nodes_of(site.node):
-            for kind, new in of_syntax(node, site.of):
+            for kind, new in of_syntax(node, site.text_of):
                 ast.parse(replacing(site, node, new, kind).after)
                 count += 1
     assert count > 40
@@ -61,7 +61,7 @@ def test_the_authors_text_is_kept():
 
 def texts(site):
     """What small changes of a whole expression make of it"""
-    return [new for _, new in of_syntax(site.node, site.of)]
+    return [new for _, new in of_syntax(site.node, site.text_of)]
 
 
 def test_the_letters_of_an_einsum_in_the_authors_quotes():
