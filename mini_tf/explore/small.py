@@ -8,13 +8,12 @@ from mini_tf.cores import on_one_core
 from mini_tf.explore.readings import Moments
 from mini_tf.progress import prepare_kernels, training_progress
 from mini_tf.text import Vocabulary, read_corpus, shakespeare
-from mini_tf.training.language import prepare
-from mini_tf.training.registry import PRESETS
+from mini_tf.training.language import LANGUAGE, prepare
 from mini_tf.types import PathLike
 
 TEXT = "What, is Horatio there? A piece of him."
 FIRST_LINES, LENGTH = "BERNARDO:\nWho's there?", 12000   # in characters
-QUICK = PRESETS["quick"]
+QUICK = LANGUAGE["quick"]
 SMALL = replace(
     QUICK, name="small", description="quick's model in small: seconds", model=QUICK.model | {"T": 12},
     vectors="random", embedding_scale=1.0, learning_rate=3e-3, batch=32, steps=300, every=300,

@@ -49,8 +49,9 @@ class Language(Task):
 
     @property
     def model_type(self) -> type[TextModel]:
-        check_choice("model_class", self.model_class, sorted(TextModel.registry))
-        return TextModel.registry[self.model_class]
+        models = {name: model for name, model in TextModel.registry.items() if issubclass(model, TextModel)}
+        check_choice("model_class", self.model_class, sorted(models))
+        return models[self.model_class]
 
     def read(self, command: dict[str, Any], seed: int) -> str:
         return text_named(command)
