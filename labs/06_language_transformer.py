@@ -541,7 +541,7 @@ long_history = train(long_model, train_long, steps, validate, steps // 8)
 train_loss_long, test_loss_long = mean_loss(long_model, train_long, TESTED), mean_loss(long_model, test_long, TESTED)
 train_loss_short = mean_loss(model, train_long[T_long - T :], TESTED)        # of the same words
 long_seconds = long_history.rows[-1]["seconds"]
-print(f"{'T':>4}{'numbers in A':>14}{'training words':>16}{'test words':>12}{'seconds':>9}")
+print(f"{'T':>4}{'entries of A':>14}{'training words':>16}{'test words':>12}{'seconds':>9}")
 print(f"{T:>4}{model.A.W.data.size:>14,}{train_loss_short:>16.3f}{test_loss:>12.3f}{seconds:>9.0f}")
 print(f"{T_long:>4}{long_model.A.W.data.size:>14,}{train_loss_long:>16.3f}{test_loss_long:>12.3f}{long_seconds:>9.0f}")
 better, worse = train_loss_short - train_loss_long, test_loss_long - test_loss
