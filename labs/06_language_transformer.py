@@ -375,7 +375,8 @@ unknown = losses[times == 0].mean()
 of_words, of_loss = shares["never"]
 added = losses.mean() - losses[times > 0].mean()
 expect("loss of a word never seen, nats", about(12.8, within=0.4), unknown, quick=above(uniform), form="{:.2f}")
-expect("words never seen: their share of the loss", about(0.15, within=0.01), of_loss, quick=above(of_words), form="{:.1%}")
+expect("words never seen: their share of the loss", about(0.15, within=0.01), of_loss, quick=above(of_words),
+       form="{:.1%}")  # fmt: skip
 expect("how much they add to the test loss, nats", about(0.51, within=0.05), added, quick=None, form="{:.2f}")
 expect("… minus the gap between test and training", above(0), added - gap, quick=None, form="{:.2f}")
 rarer = np.concatenate([higher[name] for name in ("1–5", "6–50", "51–500")]).mean()
@@ -456,7 +457,8 @@ for name, guess in guesses.items():
 by_chance = pi[np.arange(512), some[:, -1]].mean()
 expect("argmax is right", about(0.20, within=0.02), right["argmax"], quick=None, form="{:.1%}")
 expect("a draw is right, by the mean of π", about(0.09, within=0.01), by_chance, quick=None, form="{:.1%}")
-expect("how often argmax is right ÷ a draw", about(2.2, within=0.3), right["argmax"] / by_chance, quick=above(2), form="{:.1f}")
+expect("how often argmax is right ÷ a draw", about(2.2, within=0.3), right["argmax"] / by_chance, quick=above(2),
+       form="{:.1f}")  # fmt: skip
 expect("different words of argmax, of 512", below(20), len(np.unique(guesses["argmax"])))
 
 # %% [markdown]
