@@ -110,8 +110,8 @@ hooked(z)[1](dy)
 # independently, and over a tenth remains. In lines 7 and 8, **expect** nothing to remain.
 
 # %%
-def rest(J, missing):
-    """What the best step leaves of the missing gradient: the least ‖J·step − missing‖ / ‖missing‖"""
+def least_residual(J, missing):
+    """The part of the missing gradient that the best step leaves: the least ‖J·step − missing‖ / ‖missing‖"""
     step, *_ = np.linalg.lstsq(J, missing, rcond=1e-10)
     return np.linalg.norm(J @ step - missing) / np.linalg.norm(missing)
 
@@ -121,7 +121,7 @@ for k, value in sorted(values.items()):
     J = matrices[k] = measured_matrix(lambda v, k=k: gradient_with(k, v), value)
     step, start = rng.standard_normal(value.shape), gradient_with(k, value)
     moved = (gradient_with(k, value + step) - start).ravel()
-    off[k], left[k] = np.linalg.norm(J @ step.ravel() - moved) / np.linalg.norm(moved), rest(J, missing)
+    off[k], left[k] = np.linalg.norm(J @ step.ravel() - moved) / np.linalg.norm(moved), least_residual(J, missing)
 affine = [k for k in off if off[k] < 1e-12]
 live = [k for k in affine if left[k] < 1e-6]
 show(lab_10c.rests(places, left, affine), "10c_rests")
