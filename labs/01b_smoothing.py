@@ -384,9 +384,9 @@ expect("France: share passed on from order 2", about(0.152, within=0.0005), work
 expect("Milan: of 1/c, that is 0.13·0.27·0.15", about(0.00534, within=5e-6), worked["Milan"][3] * c)
 expect("words of the vocabulary, never in training", 800, c - len(occurs))
 
-fates = "came after “Duke of”", "came after “of” only", "never came at all"
-steps = {(word, fate): [(p[0], False)] + [(step, table[word] > 0) for step, table in zip(p[1:], tables)]
-         for (word, p), fate in zip(worked.items(), fates)}  # fmt: skip
+cases = "occurred after “Duke of”", "occurred after “of” only", "never occurred"
+steps = {(word, case): [(p[0], False)] + [(step, table[word] > 0) for step, table in zip(p[1:], tables)]
+         for (word, p), case in zip(worked.items(), cases)}  # fmt: skip
 show(lab_01.kneser_ney(occurs, company, sociable, steps, best_D), "01_kneser_ney")
 
 # %% [markdown]

@@ -99,9 +99,9 @@ for a, b in (("movie", "film"), ("love", "hate")):
     expect(f"cosine of {a} and {b}, trained", above(0.9), cosines_after[six.index[a], six.index[b]])
 
 show(lab_02.likeness(six.words, {
-    "one-hot: all equally unlike": O @ O.T,
+    "one-hot: all equally dissimilar": O @ O.T,
     "random vectors, n = 3": cosines_before,
-    "trained vectors: like places, like vectors": cosines_after,
+    "trained: similar contexts, similar vectors": cosines_after,
 }), "02_one_hot")  # fmt: skip
 
 # %% [markdown]

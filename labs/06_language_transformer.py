@@ -633,7 +633,7 @@ choices = {
     "argmax": greedy,
     "top 10": partial(sample, top_k=10, rng=np.random.default_rng(7)),
     "temperature 0.7": partial(sample, temperature=0.7, rng=np.random.default_rng(7)),
-    "random, as π says": partial(sample, rng=np.random.default_rng(7)),
+    "random draws from π": partial(sample, rng=np.random.default_rng(7)),
 }
 texts = {name: write(long_model.logits, given, T_long, 500, choose) for name, choose in choices.items()}
 texts["Shakespeare"] = test_long[2 * T_long : 2 * T_long + 500]
@@ -647,7 +647,7 @@ for name, ids in texts.items():
     print(f"{name:<20}{different[name]:>10}{repeated_triples(ids):>18.0%}{loop:>12}{lengths[name]:>24.2f}")
 
 again = list(generate(long_model, given, 500, partial(sample, rng=np.random.default_rng(7))))
-by_chance = "random, as π says"
+by_chance = "random draws from π"
 more, shorter = (values[by_chance] / values["Shakespeare"] for values in (different, lengths))
 expect("of 500 words, equal to mini_tf's generate", 500, np.sum(texts[by_chance] == again))
 expect("argmax runs into a loop", True, loop_length(texts["argmax"]) is not None)
@@ -659,7 +659,7 @@ show(lab_06.repetition(texts), "06_repetition")
 
 # %%
 print("\nThe prompt:\n" + corpus.vocabulary.decode(given).strip("\n"))
-for name in ("argmax", "random, as π says"):
+for name in ("argmax", "random draws from π"):
     print(f"\n--- {name}, the first 60 of 500 words ---")
     print(corpus.vocabulary.decode(texts[name][:60]).strip("\n"))
 
