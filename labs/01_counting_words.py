@@ -67,7 +67,7 @@ quick_mode("Lab 01: Markov chains, n-gram models, sparsity")
 
 # %%
 def count_chain(sequences, states):
-    """(π, A) of a Markov chain by maximum likelihood: counting and dividing
+    """(π, A) of a Markov chain by maximum likelihood, that is, by counting and dividing
 
     π_s = sequences that start in s / sequences,   A_ss′ = transitions s → s′ / transitions from s
     sequences: arrays of integers below `states`  →  π (states,), A (states, states)
@@ -196,7 +196,7 @@ show(lab_01.weather(WEATHER, pi, A, a, (over_sunny, over_rainy), best), "01_weat
 
 # %%
 def sample_chain(pi, A, length, rng):
-    """x_1 from π, each x_{t+1} from the row of x_t: the first state whose cumulated share exceeds a uniform number"""
+    """x_1 from π, x_{t+1} from the row of x_t: the first state whose cumulative probability exceeds a random number"""
     u, up_to = rng.random(length), A.cumsum(1)
     states = [np.searchsorted(pi.cumsum(), u[0], side="right")]
     for t in range(1, length):
@@ -306,7 +306,7 @@ def next_words(words, history):
 
 
 def count(*words):
-    """How often these words stand in the training text, in this order."""
+    """How often these words occur in the training text, in this order."""
     return gram_counts(len(words))[words]
 
 
@@ -405,7 +405,7 @@ expect("different words after servants, of 7", 7, len(next_words(train_words, ("
 
 # %%
 def strided(ids, d):
-    """The same words in an order in which neighbours are words that stood d apart."""
+    """The same words, reordered so that words that were d apart become neighbours."""
     return np.concatenate([ids[start::d] for start in range(d)])
 
 

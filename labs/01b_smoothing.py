@@ -64,7 +64,7 @@ def gram_counts(order):
 
 
 def count(*words):
-    """How often these words stand in the training text, in this order."""
+    """How often these words occur in the training text, in this order."""
     return gram_counts(len(words))[words]
 
 
@@ -179,7 +179,7 @@ company = Counter(w for _, w in pairs)                   # how many different wo
 different_pairs = len(pairs)
 
 
-def most_sociable(word):
+def most_company(word):
     """Of the words whose count is within 5 % (or 1) of this word's, the one with the most different words before it."""
     near = [w for w in occurs if abs(occurs[w] - occurs[word]) <= max(1, 0.05 * occurs[word])]
     return max(near, key=lambda w: company[w])
@@ -187,11 +187,11 @@ def most_sociable(word):
 
 print("\nCounts and company")
 print(f"  {'word':<12}{'occurs':>8}{'different words before it':>27}{'count/words':>13}{'continuation':>14}")
-sociable, factors = {}, []
+partner, factors = {}, []
 for word in ("VINCENTIO", "morrow", "Tower", "And"):
-    sociable[word] = most_sociable(word)
-    factors.append(company[sociable[word]] / company[word])
-    for w in (word, sociable[word]):
+    partner[word] = most_company(word)
+    factors.append(company[partner[word]] / company[word])
+    for w in (word, partner[word]):
         print(f"  {w:<12}{occurs[w]:>8,}{company[w]:>27,}"
               f"{occurs[w] / len(train):>13.6f}{company[w] / different_pairs:>14.6f}")
 expect("factor between continuations, the smallest", about(9.4, within=0.05), min(factors))
@@ -211,7 +211,7 @@ expect("times in 100 that a line break precedes And", about(99, within=0.5), 100
 
 # %%
 def absolute_discounting(model, grams):
-    """share = (count(hw) − D)/count(h),   rest = D·(words that follow h)/count(h):  kneser_ney without the company"""
+    """share = (count(hw) − D)/count(h),   rest = D·(words that follow h)/count(h):  kneser_ney with plain counts"""
     for here in grams:
         yield shared_out(here, here.count, taken=np.full(len(here.key), model.discount))
 
@@ -387,7 +387,7 @@ expect("words of the vocabulary, never in training", 800, c - len(occurs))
 cases = "occurred after “Duke of”", "occurred after “of” only", "never occurred"
 steps = {(word, case): [(p[0], False)] + [(step, table[word] > 0) for step, table in zip(p[1:], tables)]
          for (word, p), case in zip(worked.items(), cases)}  # fmt: skip
-show(lab_01.kneser_ney(occurs, company, sociable, steps, best_D), "01_kneser_ney")
+show(lab_01.kneser_ney(occurs, company, partner, steps, best_D), "01_kneser_ney")
 
 # %% [markdown]
 # ## 2. Cross-entropy and perplexity on the test
@@ -458,7 +458,7 @@ show(lab_01.smoothing(DISCOUNTS, valley, best_D, list(ORDERS), by_name, uniform)
 
 # %%
 occurs_not = np.bincount(train, minlength=c) == 0        # (c,)
-told_p_0 = 0.99 * occurs_not / occurs_not.sum() + 0.01 / c
+p_0_of_new_words = 0.99 * occurs_not / occurs_not.sum() + 0.01 / c
 best_model = NGramModel(3, c, "modified-kneser-ney", discount=best_D).fit(train)
 nats = -best_model.log_probabilities(ids, first_test)
 new = occurs_not[ids[first_test:]]
@@ -475,8 +475,9 @@ expect("new words, share of the loss", about(0.117, within=0.001), nats[new].sum
 expect("with foresight: a new word, nats", about(9.83, within=0.005), fair)
 expect("with foresight: the mean loss is lower by", about(0.123, within=0.001), saved)
 for order, loss in ((3, 4.953), (5, 4.960)):
-    told = NGramModel(order, c, "modified-kneser-ney", p_0=told_p_0).fit(train)
-    expect(f"told the new words, order {order}", about(loss, within=0.001), cross_entropy(told, first_test, len(ids)))
+    informed = NGramModel(order, c, "modified-kneser-ney", p_0=p_0_of_new_words).fit(train)
+    expect(f"given the new words, order {order}", about(loss, within=0.001),
+           cross_entropy(informed, first_test, len(ids)))  # fmt: skip
 
 # %% [markdown]
 # New words also explain why stupid back-off (triangles in the figure) beats Kneser-Ney at order 1. **Expect** an unseen
@@ -546,13 +547,13 @@ expect("six-word histories with a single continuation", about(0.99, within=0.005
 
 # %%
 def copied(text, source):
-    """For each word of the text: the length of the longest passage that ends with it and stands in the source, too
+    """For each word of the text: the length of the longest passage that ends with it and also occurs in the source
 
     text (words,), source (words,): arrays of ids  →  lengths (words,), 0 for a word that the source does not have
     """
     run, lengths = np.zeros(len(source) + 1, dtype=np.int32), []
     for word in text:
-        run[1:] = (run[:-1] + 1) * (source == word)      # at each place of the source: words alike up to it
+        run[1:] = (run[:-1] + 1) * (source == word)      # matching words up to each place of the source
         lengths.append(run.max())
     return np.array(lengths)
 

@@ -144,7 +144,7 @@ def as_one_hot():
 
 
 def as_index():
-    """(x, dE) by looking rows up"""
+    """(x, dE) by looking up rows"""
     x, backward = ops.embedding(table, some)
     return x, backward(dx)[0]
 
@@ -261,7 +261,7 @@ expect("all scores + 1000: p from ops.softmax differs by", at_most(1e-12), abs(s
 
 # %%
 def cross_entropy(z, y):
-    """loss = mean over the rows of −ln softmax(z)[y] = ln Σ_j exp(z_j) − z_y; no score is too large for it
+    """loss = mean over the rows of −ln softmax(z)[y] = ln Σ_j exp(z_j) − z_y; safe for large scores
 
     z (B, c), y (B,) int  →  loss, one number
     backward(dloss) → dz (B, c), and None for y
@@ -393,7 +393,7 @@ show(lab_02.compositions(PHRASES, composed), "02_compositions")
 
 # %%
 def next_words(phrase, most=6):
-    """What follows a phrase of two words in the corpus most often, {word: count}, and the phrase's own count."""
+    """The most frequent words after a phrase of two words, {word: count}, and the phrase's own count."""
     a, b = vocabulary.encode(phrase.split())
     after = ids[2:][(ids[:-2] == a) & (ids[1:-1] == b)]
     counts = np.bincount(after, minlength=c)
@@ -551,7 +551,7 @@ xor = answers.encode("yes yes same no no same yes no different no yes different"
 
 
 def train_xor(k, steps=400):
-    """(loss, p of "same" after each window) of a model with k hidden units; k = 0: without hidden layer."""
+    """(loss, p of "same" after each window) of a model with k hidden units; k = 0: without a hidden layer."""
     rng = np.random.default_rng(1)
     embeddings = rng.standard_normal((4, 2))
     if k:

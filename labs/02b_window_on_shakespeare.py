@@ -49,7 +49,7 @@ from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, f
 
 import numpy as np
 
-QUICK = quick_mode("Lab 02b: the fixed-window model on Shakespeare, beside counting")
+QUICK = quick_mode("Lab 02b: the fixed-window model on Shakespeare, compared with counting")
 
 # %% [markdown]
 # ## 1. Training on Shakespeare
@@ -136,7 +136,7 @@ STEPS, COMPARED, SHORT = (150, 50, 60) if QUICK else (900, 250, 240)     # main 
 
 
 def new_model(words, **options):
-    """An untrained model that knows how often each word occurs in `words`, and no more."""
+    """An untrained model that knows only how often each word occurs in `words`."""
     embeddings = 0.1 * np.random.default_rng(0).standard_normal((c, n), dtype=np.float32)
     model = FixedWindowModel(embeddings, **{"T": T, "k": k} | options)
     log_unigram = NGramModel(1, c, discount=0.9).fit(words).logits(np.zeros((1, 0), int))[0]
@@ -385,7 +385,7 @@ expect("T = 4 and 8: greatest difference from T = 2", below(0.06), longer, quick
 
 # %%
 def by_place(x, W):
-    """What each place contributes to the hidden layer, x_t·W_t; their sum over t is e·W, with e = [x_1; …; x_T]
+    """The contribution of each position to the hidden layer, x_t·W_t; their sum is e·W, with e = [x_1; …; x_T]
 
     x (B, T, n), W (T·n, k)  →  (B, T, k)
     """
@@ -484,17 +484,17 @@ different = group_of[:, None] != group_of
 components = {}
 print(f"\n  mean cosine of two words of{'the same group':>18}{'different groups':>18}")
 for label, table in (("before training", untrained_table), ("after training", trained_table)):
-    alike = cosines(table[members])
-    print(f"  {label:<27}{alike[same].mean():>18.2f}{alike[different].mean():>18.2f}")
+    similarity = cosines(table[members])
+    print(f"  {label:<27}{similarity[same].mean():>18.2f}{similarity[different].mean():>18.2f}")
     centred = table[members] - table[members].mean(0)
     left_vectors, values, _ = np.linalg.svd(centred, full_matrices=False)
     places = left_vectors[:, :2] * values[:2]            # (words, 2)
     components[label] = places, (values[:2] ** 2).sum() / (values**2).sum()
     if label == "before training":
-        expect("before: the same group", about(0, within=0.05), alike[same].mean(), form="{:.2f}")
-expect("after: the same group", about(0.36, within=0.05), alike[same].mean(), quick=above(0.05), form="{:.2f}")
-expect("after: different groups", about(0, 0.05), alike[different].mean(), quick=about(0, 0.12), form="{:.2f}")
-within = {name: alike[same & (group_of == r)[:, None]].mean() for r, name in enumerate(GROUPS)}
+        expect("before: the same group", about(0, within=0.05), similarity[same].mean(), form="{:.2f}")
+expect("after: the same group", about(0.36, within=0.05), similarity[same].mean(), quick=above(0.05), form="{:.2f}")
+expect("after: different groups", about(0, 0.05), similarity[different].mean(), quick=about(0, 0.12), form="{:.2f}")
+within = {name: similarity[same & (group_of == r)[:, None]].mean() for r, name in enumerate(GROUPS)}
 print("  within each group: " + ", ".join(f"{name} {value:.2f}" for name, value in within.items()))
 closest = min(within["possessives"], within["auxiliaries"])
 expect("after: possessives, auxiliaries, the lower one", above(0.5), closest, quick=None, form="{:.2f}")
@@ -621,7 +621,7 @@ for length in (1, 4, 8, 100, 1000):
     sizes = c * 64, length * 64 * 128, 128 * c
     print(f"  {length:>6,}" + "".join(f"{size:>13,}" for size in sizes) + f"{sizes[1] / sum(sizes):>18.1%}")
 print(f"  the trigram model stores {sum(ngrams[3].grams):,} counts of grams")
-per_place, others = 64 * 128, c * 64 + 128 * c           # numbers in W for each place; in E and U
+per_place, others = 64 * 128, c * 64 + 128 * c           # parameters in W for each position; in E and U
 expect("share of W at T = 4", about(0.0118, 0.0001), 4 * per_place / (4 * per_place + others), form="{:.2%}")
 expect("the first T at which W is larger than E and U", 336, others // per_place + 1)
 

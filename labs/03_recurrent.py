@@ -221,12 +221,12 @@ for activation in ("tanh", "relu"):
 
 # %%
 def rotation(k, rng):
-    """A random matrix that keeps all lengths: Q·Qᵀ = I"""
+    """A random orthogonal matrix, which keeps all lengths: Q·Qᵀ = I"""
     return np.linalg.qr(rng.standard_normal((k, k)))[0]
 
 
 def contributions(x, h_0, Wx, Wh, b, dh):
-    """‖h_{t−1}ᵀ·da_t‖ for t = 1 … T, tanh, and their sum dWh, which is all that ops.rnn gives
+    """‖h_{t−1}ᵀ·da_t‖ for t = 1 … T, tanh, and their sum dWh, which is what ops.rnn returns
 
     x (B, T, n), h_0 (B, k), Wx (n, k), Wh (k, k), b (k,), dh (B, T, k) from above  →  norms (T,), dWh (k, k)
     """
@@ -549,7 +549,7 @@ frequent = np.minimum(rank[ids[:60_000]], 200)                          # word 2
 
 
 def unstable(activation="relu"):
-    """(model, batches): a small model that is about to explode, and what it reads."""
+    """(model, batches): a small model that is about to explode, and its batches."""
     table = np.random.default_rng(0).standard_normal((201, 16)).astype(np.float32)
     model = RecurrentModel(table, k=64, T=50, activation=activation)
     model.recurrent.Wh.data *= np.float32(1.7)

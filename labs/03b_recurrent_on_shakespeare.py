@@ -220,14 +220,14 @@ def learn(model, windows, steps=500):
 
 
 def probability(model, words):
-    """p of the answer, the last word but one of a sentence, after what stands before it."""
+    """p of the answer, the last but one word of a sentence, given the words before it."""
     history = school.encode(words[:-2])
     seen = history[-model.T :] if isinstance(model, FixedWindowModel) else history
     return float(np.exp(log_softmax_at(model.logits(seen[None]), school.encode(words[-2:-1])))[0])
 
 
 def person_reach(model):
-    """‖∂(v·h_T)/∂x_{T−8}‖, relative to that at T: how much of the gradient gets to a person behind no filler"""
+    """‖∂(v·h_T)/∂x_{T−8}‖, relative to that at T: how much of the gradient reaches a person without any filler"""
     p = {name: parameter.data.astype(np.float64) for name, parameter in model.parameters().items()}
     x = p["embedding.table"][[school.encode(sentence(person, "")[:-2]) for person in ANSWERS]]
     start = np.repeat(p["recurrent.h0"][None], 2, axis=0)
@@ -250,7 +250,7 @@ for name, school_model in school_models.items():
     learn(school_model, windows_of(rows, school_model.T, school.encode(["\n"])[0]) if fixed else rows)
     right[name] = np.array([probability(school_model, words) for words in sentences])
 filler_words = np.array([len(words) for words in sentences]) - len(sentence("proctor", ""))
-print(f"\n2. p(the right word) behind so many words of filler, the mean of both persons; {len(school)} different words")
+print(f"\n2. p(the right word) by the number of filler words, mean of both persons; {len(school)} different words")
 print(f"  {'filler':>8}" + "".join(f"{name:>18}" for name in right))
 for count in np.unique(filler_words):
     print(f"  {count:>8}" + "".join(f"{p[filler_words == count].mean():>18.3f}" for p in right.values()))
@@ -325,13 +325,13 @@ HEARD = 200                                              # words that are read b
 
 
 def cross_entropy(model, first, last):
-    """Nats per word of the words first … last − 1, read in one go, with some words before them to warm up."""
+    """Nats per word of the words first … last − 1, read in one pass, after some words to warm up the state."""
     start = max(first - HEARD, 0)
     return -model.log_probabilities(ids[start:last], first - start).mean()
 
 
 def learn_on(model, words, rate, rng, steps=None):
-    """One pass through the words, or so many steps."""
+    """One pass through the words, or `steps` steps."""
     carried, adam = CarriedState(model, anew=EVERY), Adam(rate)
     batches = ConsecutiveWindows(words, model.T, batch)
     for _ in range(steps or len(words) // batch // model.T):
@@ -498,7 +498,7 @@ expect("the 3-gram of the same words is ahead by, nats", above(0.1), test_losses
 
 # %%
 def reset_losses(model, every, most):
-    """Losses of the first test words when the state is thrown away every so many words: (windows, every)"""
+    """Losses of the first test words when the state is reset every `every` words: (windows, every)"""
     count = min(most, len(ids) - first_test) // every
     begins = first_test - 1 + every * np.arange(count)   # the word before a window's first prediction is read
     windows = ids[begins[:, None] + np.arange(every + 1)]
@@ -508,13 +508,13 @@ def reset_losses(model, every, most):
 
 MEASURED = 2048 if QUICK else 8192                       # words
 print(f"\n  the first {MEASURED:,} test words, nats per word")
-print(f"  state carried through {-log_p[:MEASURED].mean():>9.3f}")
+print(f"  state never reset     {-log_p[:MEASURED].mean():>9.3f}")
 by_reset = {every: reset_losses(model, every, MEASURED).mean() for every in (1, 2, 4, 8, 16, 32, 64)}
 for every, loss in by_reset.items():
-    print(f"  thrown away every {every:>2} words{loss:>8.3f}")
+    print(f"  reset every {every:>2} words{loss:>14.3f}")
 more = reset_losses(model, 32, MEASURED) + log_p[:MEASURED].reshape(-1, 32)      # − log p is the carried state's loss
 more = more.mean(0)
-print(f"  words read since it was thrown away, and the loss added there, the mean of {MEASURED // 32} places")
+print(f"  words read since the reset, and the loss added there, mean of {MEASURED // 32} places")
 print("    " + "   ".join(f"{known}: {round(more[known - 1], 2) + 0.0:.2f}" for known in (1, 2, 3, 5, 10, 20, 32)))
 expect("each doubling of the words lowers the loss", True, bool(np.all(np.diff(list(by_reset.values())) < 0)))
 expect("every 64 words, above the carried state's, nats", below(0.03), by_reset[64] + log_p[:MEASURED].mean(),
@@ -552,7 +552,7 @@ def last_word_losses(windows):
 
 
 def forgotten(windows, d, other):
-    """The windows with all words further back than d replaced by those of `other`, which keeps its places
+    """The windows with all words further back than d replaced by the words of `other` in the same places
 
     windows (places, history + 1): the last word is the one to predict; other (places, history)  →  a new array
     """
@@ -590,7 +590,7 @@ expect("added at d = 20, both kinds, nats", about(0, within=0.001), mean[20], qu
 kinds = np.array([[lost[name, d][0] for d in distances[1:]] for name in others])
 expect("difference of the two kinds, d = 1", below(0.1), abs(kinds[0] - kinds[1])[0], form="{:.3f}")
 expect("… d ≥ 2, the largest", below(0.03), abs(kinds[0] - kinds[1])[1:].max(), quick=below(0.1), form="{:.3f}")
-fresh = 2 * by_reset[2] - by_reset[1] + log_p[:MEASURED].mean()          # of two words: one known, then two
+fresh = 2 * by_reset[2] - by_reset[1] + log_p[:MEASURED].mean()          # two words per reset: one known, then two
 expect("a reset, two words known: added, nats", about(0.21, within=0.04), fresh, quick=None, form="{:.2f}")
 
 # %% [markdown]
@@ -639,7 +639,7 @@ show(lab_03.memory(reaches, distances[1:], added), "03_memory")
 
 # %%
 def read_one(x, state, Wx, Wh, b, U, b_2):
-    """One word read: the new state h = tanh(x·Wx + state·Wh + b), and the scores h·U + b_2 of the next word
+    """Read one word: the new state h = tanh(x·Wx + state·Wh + b), and the scores h·U + b_2 of the next word
 
     x (n,), state (k,), Wx (n, k), Wh (k, k), b (k,), U (k, c), b_2 (c,)  →  h (k,), scores (c,)
     """
@@ -694,7 +694,7 @@ for name in choices:
 
 # %%
 def least_times(actions, rounds=15):
-    """Milliseconds of each action, the best of some rounds: other programs only add to them, and for a while."""
+    """Milliseconds of each action, the best of some rounds, because other programs only add to the times."""
     least = np.full(len(actions), np.inf)
     for _ in range(rounds):
         for k, action in enumerate(actions):

@@ -170,7 +170,7 @@ words = ids.tolist()
 
 
 def count_pair(words, i, j, W):
-    """C_ij by its formula: for each centre w_t = i, how often j stands among the W + 1 words around it.
+    """C_ij by its formula: for each centre w_t = i, how often j occurs among the W + 1 words around it.
 
     words: a list of indices; i, j: two of them
     """
@@ -421,7 +421,7 @@ def nearest(vectors, i, allowed, number=5):
 
 
 def print_nearest(vectors, at_least):
-    """Print the words nearest to six words; returns {word: those}."""
+    """Print the words nearest to each of six words; returns {word: nearest words}."""
     found = {}
     for word in ("king", "father", "night", "eyes", "Romeo", "is"):
         order, cosine = nearest(vectors, vocabulary.index[word], counts >= at_least)

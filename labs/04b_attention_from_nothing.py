@@ -37,7 +37,7 @@ from mini_tf.ops.updates import adam
 import numpy as np
 
 QUICK = quick_mode("Lab 04b: from no averaging to multi-head attention")
-STEPS = 200 if QUICK else 400           # of a training; each takes about a second
+STEPS = 200 if QUICK else 400           # of one training run; each takes about a second
 
 # %% [markdown]
 # ## Six cards
@@ -114,7 +114,7 @@ FUNCTIONS, PARAMETERS, right, trained = {}, {}, {}, {}
 
 
 def train(step, question, seed=0, B=128):
-    """Train one step for one question; how often it is right for 2,000 new texts goes into right[step, question]."""
+    """Train one step for one question, and store its accuracy on 2,000 new texts in right[step, question]."""
     rng = np.random.default_rng(seed)
     f, params = FUNCTIONS[step], PARAMETERS[step](rng)
     many = 2 if question == "both named" else 1           # answers

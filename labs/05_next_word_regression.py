@@ -213,7 +213,7 @@ def loss(prediction, windows):
 
 # %%
 def mean_followers(words, vectors, mean_vector, delta):
-    """Row w: (sum of the vectors that followed w + δ·mean) / (how many did + δ): words (N,), vectors (c, n) → (c, n)"""
+    """Row w: (sum of the vectors that followed w + δ·mean) / (their number + δ): words (N,), vectors (c, n) → (c, n)"""
     c = len(vectors)
     pairs = sparse.csr_array((np.ones(len(words) - 1, np.float32), (words[:-1], words[1:])), shape=(c, c))
     return (pairs @ vectors + delta * mean_vector) / (pairs.sum(axis=1)[:, None] + delta)
@@ -286,7 +286,7 @@ print(f"  {rows[-1]['seconds']:.0f} s of training, {rows[-1]['words_per_second']
 
 # %%
 def predict(windows):
-    """x̂ for each window's history: (words, n), a few hundred at a time."""
+    """x̂ for each window's history: (words, n), computed a few hundred at a time."""
     return np.concatenate([model.head(model.trunk(some[:, :-1])[0])[0] for some in np.array_split(windows, 50)])
 
 
@@ -434,7 +434,7 @@ show(lab_05.distances(from_prediction, {"between two words of the text": between
 top = np.argsort(-counts)[:8]
 frequency = counts[top] / len(words)
 constant, transformer, taken_off = (
-    (vectors[top] @ x_hat) / frequency - 1                                           # (8,): share by which it is off
+    (vectors[top] @ x_hat) / frequency - 1                                           # (8,): relative error
     for x_hat in (mean_vector, prediction.mean(axis=0), prediction.mean(axis=0) - added.mean(axis=0))
 )
 print("\nExplain 4: V x̂ read as probabilities, mean over the test words, and by how much it is off")

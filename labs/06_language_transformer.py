@@ -318,7 +318,7 @@ losses = {"step": [], "the words it learns from": [], "test words": []}
 
 
 def measure(memorizer, few, losses):
-    """Record both losses. Returns a number that always falls, so that fit() keeps the last parameters, not the best."""
+    """Record both losses. Returns a falling number, so that fit() keeps the last parameters, not the best."""
     losses["step"].append(losses["step"][-1] + every if losses["step"] else every)
     losses["the words it learns from"].append(mean_loss(memorizer, few, OFTEN))
     losses["test words"].append(mean_loss(memorizer, corpus.test, OFTEN))
@@ -470,7 +470,7 @@ expect("different words of argmax, of 512", below(20), len(np.unique(guesses["ar
 
 # %%
 def flatness(logits):
-    """As many equally likely words would be as uncertain as π = softmax(logits): exp of the entropy, (B, c) → (B,)"""
+    """How many equally likely words would be as uncertain as π = softmax(logits): exp(entropy), (B, c) → (B,)"""
     pi, _ = ops.softmax(logits.astype(np.float64))
     return np.exp(-(pi * np.log(np.maximum(pi, 1e-300))).sum(-1))
 

@@ -435,7 +435,7 @@ def gradient_flow(model):
         model.clear_gradients()
         Phi, backward = model.trunk(sentence[None])      # (1, 8, n)
         dPhi = np.zeros_like(Phi)
-        dPhi[0, i] = 1 + np.arange(n) / n                # not all ones: layer norm is blind to a constant
+        dPhi[0, i] = 1 + np.arange(n) / n                # not all ones: layer norm ignores a constant
         backward(dPhi)
         flow[i] = np.linalg.norm(model.trunk.embedding.table.grad[sentence], axis=-1)
     return flow

@@ -89,7 +89,7 @@ def train(model, steps, batch):
 
 # %%
 def shared_loss(Phi, A, following):
-    """The mean over all texts b and places t of −ln π_bt[following_bt],   π_bt = softmax(Φ_bt·A)
+    """The mean over all texts b and positions t of −ln π_bt[following_bt],   π_bt = softmax(Φ_bt·A)
 
     Phi (B, T, n), A (n, c), following (B, T) ids  →  a number, and its backward, from dloss to dPhi, dA and None
     """
@@ -201,7 +201,7 @@ expect("shared above Kneser-Ney, nats", above(0.3), test["shared"] - list(baseli
 
 # %%
 def losses_after(histories):
-    """−ln π of each test word after these words (words, any number up to T)"""
+    """−ln π of each test word after these histories (words, any length up to T)"""
     parts = zip(np.array_split(histories, TESTED // 100), np.array_split(asked, TESTED // 100))
     return np.concatenate([-log_softmax_at(shared.logits(some), words) for some, words in parts])
 

@@ -383,7 +383,7 @@ written = [bitext.english.encode(english.split()) for _, english in two]
 batch = sentence_batch(read, written)
 small = {"n": 16, "T": 12, "L": 2, "H": 2, "m": 8, "f": 32, "dropout": 0.0}
 model = Translator(len(bitext.french), len(bitext.english), norm="after", **small)
-inputs = batch.target[:, :-1]                            # from [SOS] on; what is predicted is one word later
+inputs = batch.target[:, :-1]                            # from [SOS] on; the targets are one word later
 
 source_mask = model.encoder.mask(batch.source)           # (B, 1, 1, S)
 look_ahead = model.decoder.mask(inputs)[:, 0]            # (B, U + 1, U + 1)
@@ -527,7 +527,7 @@ def tiny_translator(L):
 
 
 def check(model):
-    budget = 5 if QUICK else None                        # entries of each parameter, beside ten random directions
+    budget = 5 if QUICK else None                        # entries of each parameter, plus ten random directions
     return gradcheck(lambda: model.loss(batch), params=model.parameters(), name="the translator", budget=budget)
 
 

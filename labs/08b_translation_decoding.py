@@ -90,7 +90,7 @@ losses, early = [], {}
 
 def validate():
     losses.append({name: mean_loss(model, some) for name, some in batches.items()})
-    if not early and losses[-1]["validation"] < 1.5:     # for experiment 5: a model that has only begun to learn
+    if not early and losses[-1]["validation"] < 1.5:     # for experiment 5: a model that has hardly begun to learn
         early.update({name: parameter.data.copy() for name, parameter in model.parameters().items()})
     return losses[-1]["validation"]
 
@@ -187,7 +187,7 @@ expect("the same words", at_least(0.99), same, quick=at_least(0.65), form="{:.1%
 
 # %%
 def log_probability(source, words):
-    """Of a translation, all words at once."""
+    """ln p of a translation, all words at once."""
     logits = model.logits(source[None], np.array([[SOS, *words]]))[0]
     return log_softmax_at(logits, np.array([*words, EOS])).sum()
 
@@ -237,7 +237,7 @@ expect("greedy by hand: the same words, of 50 sentences", 50, same)
 
 # %%
 def lexicon(pairs):
-    """{English: {French, …}} of words that are one word in both languages"""
+    """{English: {French, …}} for words that are a single word in both languages"""
     found = {}
     for french, english in pairs:
         if french in bitext.french.index and english in bitext.english.index:
@@ -262,7 +262,7 @@ def places(kind, french, english):
 
 
 # %%
-# For each word: is it right in each head (L, H); is it a row later; chance, 1/S; is it at the same place?
+# For each word: is it right in each head (L, H); is it a row later; chance, 1/S; is it at the same position?
 counted = {kind: [] for kind in KINDS}
 with_colours = [(french, english) for french, english in bitext.test if places(colours, french, english)]
 for french, english in [*tested[:200], *with_colours[:200]]:
@@ -371,7 +371,7 @@ show(lab_08.tree(TREE, {search(TREE, width)[0]: width for width in (1, 2)}), "08
 
 
 def follow_of_model(source):
-    """What beam_by_hand asks for, of the trained model"""
+    """The `follow` of beam_by_hand, from the trained model"""
 
     def follow(words):
         p, _ = ops.softmax(model.logits(source[None], np.array([[SOS, *bitext.english.encode(words)]]))[0, -1])
@@ -436,8 +436,8 @@ for name, parameter in beginner.parameters().items():
 
 
 def measured(model, width, length_penalty=0.0):
-    """A row of the table, and what was found."""
-    start = process_time()                               # this program's own, whatever else the machine does
+    """A row of the table, and the translations."""
+    start = process_time()                               # this program's own time, whatever else runs
     found = translations(model, sources, width, length_penalty)
     seconds = process_time() - start
     written = words_of(found)

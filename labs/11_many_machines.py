@@ -109,10 +109,10 @@ rng = np.random.default_rng(0)
 x, W = rng.standard_normal((8, 5)), rng.standard_normal((5, 4))
 targets = np.array([0, 3, 1, -1, -1, 2, -1, 1])
 whole, _ = ops.cross_entropy(ops.linear(x, W)[0], targets, ignore=-1)
-by_counts, alike = share_weights(targets, 3), np.full(3, 1 / 3)
+by_counts, equal = share_weights(targets, 3), np.full(3, 1 / 3)
 
 say("1. One batch of 8 rows in three shares, with 2, 1 and 2 predictions; its loss:", f"{whole:.6f}")
-for name, weights, off in (("C_r/Σ C", by_counts, at_most(1e-12)), ("1/3 each", alike, above(0.001))):
+for name, weights, off in (("C_r/Σ C", by_counts, at_most(1e-12)), ("1/3 each", equal, above(0.001))):
     loss, _ = in_shares(x, W, targets, weights)
     report = judge(lambda x, W, weights=weights: in_shares(x, W, targets, weights), x, W)
     expect(f"weights {name}: the loss is off by", off, abs(loss - whole))
@@ -135,7 +135,7 @@ for name, weights, off in (("C_r/Σ C", by_counts, at_most(1e-12)), ("1/3 each",
 
 # %%
 def reduce_scatter(comm, x):
-    """First round of the ring: process r ends with piece r of the sum of all x (p,); the rest of its x is half done.
+    """First round of the ring: process r ends with piece r of the sum of all x (p,); its other pieces are partial sums.
 
     Piece r is x[rows_of(r, N, p)]. comm: Get_size() → N, Get_rank() → r, Sendrecv(sent, dest=, recvbuf=, source=)
     """
@@ -149,7 +149,7 @@ def reduce_scatter(comm, x):
 
 
 def all_gather(comm, x):
-    """Second round of the ring: of x (p,), process r has the right piece r; afterwards each process has all of them."""
+    """Second round of the ring: process r begins with the complete piece r of x (p,), and ends with all of them."""
     N, r = comm.Get_size(), comm.Get_rank()
     pieces = [x[rows_of(i, N, len(x))] for i in range(N)]
     for step in range(N - 1):
@@ -174,8 +174,8 @@ def ring_all_reduce(comm, x):
 
 
 # %%
-class Played:
-    """Process r of N that are threads of one: Sendrecv by queues. It keeps how x looked before each step."""
+class Simulated:
+    """Process r of N, simulated by threads: Sendrecv by queues. It records x before each step."""
 
     def __init__(self, r, queues, x):
         self.r, self.queues, self.x, self.sent, self.seen = r, queues, x, 0, []
@@ -190,13 +190,13 @@ class Played:
         self.seen.append(self.x.copy())
         self.sent += len(sent)
         self.queues[dest].put(sent.copy())
-        recvbuf[...] = self.queues[self.r].get(timeout=100)          # seconds: nothing here takes that long
+        recvbuf[...] = self.queues[self.r].get(timeout=100)          # seconds: far longer than needed
 
 
-def play(work, arrays):
-    """work(comm, array) on a process for each of the arrays, played by threads. Returns their communicators."""
+def simulate(work, arrays):
+    """work(comm, array) on one simulated process for each array. Returns their communicators."""
     queues = [queue.Queue() for _ in arrays]
-    comms = [Played(r, queues, x) for r, x in enumerate(arrays)]
+    comms = [Simulated(r, queues, x) for r, x in enumerate(arrays)]
     with ThreadPoolExecutor(len(arrays)) as pool:
         list(pool.map(work, comms, arrays))
     return comms
@@ -205,10 +205,10 @@ def play(work, arrays):
 # %%
 N, p = 4, 8
 arrays = [np.array([10.0**-r] * p) for r in range(N)]                # the digits show who has been added
-comms = play(ring_all_reduce, arrays)
+comms = simulate(ring_all_reduce, arrays)
 history = np.array([[*comm.seen, comm.x] for comm in comms]).swapaxes(0, 1)          # (steps, N, p)
 
-say("\n2. The ring, four processes played, 8 numbers each; process r begins with 10⁻ʳ")
+say("\n2. The ring, four simulated processes, 8 numbers each; process r begins with 10⁻ʳ")
 for step, arrays_then in enumerate(history):
     say(f"  after step {step}: process 0 has", " ".join(f"{value:.3f}" for value in arrays_then[0]))
 expect("largest difference from the sum 1.111 on any", at_most(1e-12), max(abs(x - 1.111).max() for x in arrays))
@@ -275,7 +275,7 @@ expect("largest difference in all steps", at_most(1e-12) if group.size > 1 else 
 ADAM = {"learning_rate": 0.01, "betas": (0.9, 0.999), "eps": 1e-8, "decay": 1.0}
 
 
-def divided_adam(comm, parameters, dparameters, m, v, t):
+def sharded_adam(comm, parameters, dparameters, m, v, t):
     """The t-th step of Adam, from each process's own dparameters (p,); it has m and v of its piece only."""
     mine = rows_of(comm.Get_rank(), comm.Get_size(), len(parameters))
     reduce_scatter(comm, dparameters)
@@ -290,15 +290,15 @@ gradients = np.random.default_rng(4).standard_normal((steps, N, p))
 def ten_steps(comm, parameters):
     memory = np.zeros((2, len(range(p)[rows_of(comm.Get_rank(), N, p)])))            # m and v
     for t in range(1, steps + 1):
-        divided_adam(comm, parameters, gradients[t - 1, comm.Get_rank()].copy(), *memory, t)
+        sharded_adam(comm, parameters, gradients[t - 1, comm.Get_rank()].copy(), *memory, t)
     comm.kept = memory.size
 
 
 arrays, alone, memory = [np.zeros(p) for _ in range(N)], np.zeros(p), np.zeros((2, p))
-comms = play(ten_steps, arrays)
+comms = simulate(ten_steps, arrays)
 for t in range(1, steps + 1):
     adam(alone, gradients[t - 1].sum(0), *memory, t, **ADAM)
-say("\n4. Adam's memory, divided among four processes played")
+say("\n4. Adam's memory, sharded among four simulated processes")
 expect("Adam's numbers on each process, per parameter", 0.5, max(comm.kept for comm in comms) / p)
 expect("parameters, largest difference from one Adam", at_most(1e-12), max(abs(x - alone).max() for x in arrays))
 expect("numbers sent by each process and step, in p", 1.5, comms[0].sent / steps / p)

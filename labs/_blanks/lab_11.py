@@ -48,7 +48,7 @@ def weights(targets, N):
 
 
 def ring(check, start):
-    """A check of one round of the ring, played by threads: N processes, arrays of p numbers
+    """A check of one round of the ring, simulated by threads: N processes, arrays of p numbers
 
     start(total, mine, rows): the array that a process starts with;  check: which rows have to be the sum's
     """
