@@ -1,5 +1,5 @@
 # %% [markdown]
-# Lab 04b: attention from scratch, in six steps
+# # Lab 04b: attention from scratch, in six steps
 #
 # Sources: CSCI 567, lecture 8 (University of Southern California, spring 2024), second half: averaging word
 # representations, weighted averaging, attention as soft look-up, self-attention, heads; "Multi-Head Attention
@@ -285,10 +285,10 @@ show(lab_04b.step(LABELS, {"": w}, reaching("weighted mean", "third card")), "04
 # dq = \beta \sum_t dS_t\,k_t, \qquad dk_t = \beta\,dS_t\,q, \qquad d\beta = \sum_t dS_t\,S_t
 # $$
 #
-# For now we choose them ourselves: the query is the last card's first name, the keys are the other cards' names, and
-# the values are the whole cards. Only β is learned. **Expect** it to know the colour of the card named first. And
-# **expect** a gradient at the last card, too, although it is not among the values: its query decides where the weight
-# goes, so it receives dq.
+# For now we choose queries, keys and values ourselves: the query is the last card's first name, the keys are the other
+# cards' names, and the values are the whole cards. Only β is learned. **Expect** it to know the colour of the card
+# named first. And **expect** a gradient at the last card, too, although it is not among the values: its query decides
+# where the weight goes, so it receives dq.
 
 # %%
 def look_up(query, keys, values, beta):

@@ -1,5 +1,5 @@
 # %% [markdown]
-# Lab 07b: training with positions, norms and masks
+# # Lab 07b: training with positions, norms and masks
 #
 # Source: ESE-2000 Lab 6 (<https://dsd.seas.upenn.edu/lab6>), "Training and Generation", Tasks 6.13 and 6.14.
 #

@@ -1,5 +1,5 @@
 # %% [markdown]
-# Lab 08b: training a translator and decoding its translations
+# # Lab 08b: training a translator and decoding its translations
 #
 # Source: CMU 10-417/617, recitation for homework 3a, fall 2022 (no address is printed on the slides): the slides on
 # decoding, beam search and BLEU, and experiments 2 to 6 of the programming part. Beyond it: the length penalty of Wu et

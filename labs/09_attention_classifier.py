@@ -1,5 +1,5 @@
 # %% [markdown]
-# Lab 09: attention from its simplest form, and a classifier built on it
+# # Lab 09: attention from its simplest form, and a classifier built on it
 #
 # Source: "Multi-Head Attention Encoders", a course notebook that does not name its author, from its beginning to the
 # causal mask. It builds on Vaswani et al. 2017, arXiv:1706.03762. `09b_masked_words_and_probing.py` has the rest: the

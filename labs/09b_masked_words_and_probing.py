@@ -1,5 +1,5 @@
 # %% [markdown]
-# Lab 09b: masked words, and probing each layer
+# # Lab 09b: masked words, and probing each layer
 #
 # Sources: "Multi-Head Attention Encoders", a course notebook that does not name its author, from `MyLanguageModel` to
 # its end: the model, the exercise in five steps, and its further reading, Skean et al. 2025, arXiv:2502.02013. For

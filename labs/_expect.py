@@ -4,7 +4,7 @@
     expect("test loss, nats per word", about(5.46, within=0.05), loss, quick=below(9))
     expect("change of outputs before the changed word", at_most(0), abs(change).max())
 
-A band, ± within, covers the results of three seeds in a full run: `python tests/bench/lab_bands.py LAB` measures it again.
+A band, ± within, covers three seeds of a full run: `python tests/bench/lab_bands.py LAB` measures it again.
 """
 
 import atexit
