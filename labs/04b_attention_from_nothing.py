@@ -348,9 +348,9 @@ show(lab_04b.step(LABELS, {"": [*A, 0]}, reached), "04b_look_up")
 # Q = X W_q, \quad K = X W_k, \quad V = X W_v, \qquad A = \operatorname{softmax}(Q K^\top/\sqrt m), \qquad Y = A\,V
 # $$
 #
-# Now every word has a query, so A is (T, T): row t holds the weights of word t. Not the words themselves are compared
-# but their images under $W_q$ and $W_k$, so a word can look for something *unlike* itself. The gradient takes the same
-# steps backwards:
+# Now every word has a query, so A is (T, T): row t holds the weights of word t. What is compared is not the words
+# themselves but their images under $W_q$ and $W_k$, so a word can look for something *unlike* itself. The gradient
+# takes the same steps backwards:
 #
 # $$
 # dV = A^\top dY, \quad dA = dY\,V^\top, \quad dS = \text{softmax's backward of } dA, \quad
