@@ -92,10 +92,10 @@ def count(*words):
 # | Kneser-Ney | $(\text{count}^*(h\,w) - D)/\text{count}^*(h)$ | $D \cdot \text{followers}(h)/\text{count}^*(h)$ |
 # | modified Kneser-Ney | $(\text{count}^*(h\,w) - D_i)/\text{count}^*(h)$ | $\sum_i D_i\,N_i(h)/\text{count}^*(h)$ |
 #
-# Add-δ passes the rest straight to $p_0$, skipping the orders between. In stupid back-off α = 0.4, and Z makes the sum
-# 1. $\text{followers}(h)$ is the number of different words after h. Modified Kneser-Ney has three discounts: $D_1$ for
-#    $\text{count}^*$ = 1, $D_2$ for 2, $D_3$ for 3 or more; $N_i(h)$ of the followers get $D_i$. $\text{count}^*$, a
-#    different kind of count, is defined below.
+# Add-δ passes the rest straight to $p_0$, skipping the orders between. In stupid back-off α = 0.4, and Z makes the
+# probabilities sum to one. $\text{followers}(h)$ is the number of different words after h. Modified Kneser-Ney has
+# three discounts: $D_1$ for $\text{count}^*$ = 1, $D_2$ for 2, $D_3$ for 3 or more; $N_i(h)$ of the followers get
+# $D_i$. $\text{count}^*$, a different kind of count, is defined below.
 #
 # ### Add-δ: simple and bad
 #
@@ -633,8 +633,8 @@ expect("what it costs these, nats each", about(0.18, within=0.005), -np.log1p(-n
 # For cross-entropy this is a bargain: it costs 0.18 nats, and no pair is impossible. For sampling it is not: together
 # these tiny probabilities are a quarter of the whole, spread over 14,000 words, and every fourth word is one of them,
 # drawn with little regard to the word before. So the two measures disagree. Maximum likelihood is worthless as a model
-# of new text (its loss is infinite) and writes well, because it copies. `sample(…, top_k=…)` or a low temperature (lab
-# 06) cuts off these tiny probabilities.
+# of new text (its loss is infinite) and writes well, because it copies. `sample(…, top_k=…)` or a low temperature, as
+# in lab 06, cuts off these tiny probabilities.
 #
 # ## 4. Invalid settings
 #

@@ -239,11 +239,12 @@ expect("largest |CV − V diag(λ)| entry, relative to λ_1", below(1e-9), abs(C
 # From about r = 10 on, $\lambda_r$ is within a tenth of the count of the r-th word. If C were nearly diagonal, that
 # would need no explanation: the counts are on its diagonal. But it is not. **Expect** nearly every frequent word to
 # occur more often near some other word than near itself, $C_{ij} > C_{ii}$: "king" occurs 336 times (its $C_{ii}$ is
-# 342, because it also meets itself), and 409 line breaks stand within five words of it.
+# 342, because it sometimes occurs near itself), and 409 line breaks stand within five words of it.
 #
 # What is C, then? Suppose that words came in random order. A word i has 10 neighbours, each of which is word j with
 # probability $\text{count}(j)/N$; so, by chance, $C_{ij} \approx \text{count}(i) \cdot 10 \cdot \text{count}(j)/N$. And
-# each word meets itself at $u = 0$. With the vector q of all counts, this is a diagonal matrix plus one of rank one:
+# at $u = 0$ each word is counted with itself. With the vector q of all counts, this is a diagonal matrix plus one of
+# rank one:
 #
 # $$
 # C \approx M = \operatorname{diag}(q) + \tfrac{10}{N}\,q\,q^\top

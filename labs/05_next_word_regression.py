@@ -409,7 +409,7 @@ show(lab_05.distances(from_prediction, {"between two words of the text": between
 #
 # ### 4. The best prediction is an average, by design
 #
-# Which $\hat x$ minimises the mean of $\lVert \hat x - x \rVert^2$, if the next word is word i with probability
+# Which $\hat x$ minimizes the mean of $\lVert \hat x - x \rVert^2$, if the next word is word i with probability
 # $\pi_i$? The mean of the vectors,
 #
 # $$

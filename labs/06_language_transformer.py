@@ -490,8 +490,8 @@ expect("… of all others'", "0.002", f"{others.mean():.3f}")
 expect("shortest quarter's flatness over the longest's", above(4), shortest / longest, form="{:.1f}")
 
 # %% [markdown]
-# This can happen while a model writes: each rare word that it draws makes the next draw more random. Layer norm (Lab
-# 07) gives every word's vector the same size.
+# This can happen while a model writes: each rare word that it draws makes the next draw more random. Layer norm, which
+# Lab 07 adds, gives every word's vector the same size.
 #
 # ## Task 6.9: writing
 #
@@ -673,9 +673,9 @@ for name in ("argmax", "random draws from π"):
 # mini-tf train --preset lab --seed 4 --set positions=None --set layer_norm=False --set causal=False
 # ```
 #
-# It reached 5.96 nats per word on the validation words and 5.89 on the test words, where the unigram model has 6.06,
-# in 40 minutes on one core. Without the three `--set` it is the transformer of Task 6.13 (Lab 07b): 5.74 and 5.69, in
-# 88 minutes on one busy core. There the validation loss stood between 6.77 and 6.94 from step 100 to step 700, and only
+# It reached 5.96 nats per word on the validation words and 5.89 on the test words, where the unigram model has 6.06, in
+# 40 minutes on one core. Without the three `--set` it is the transformer of Task 6.13 (Lab 07b): 5.74 and 5.69, in 88
+# minutes on one busy core. There the validation loss stayed between 6.77 and 6.94 from step 100 to step 700, and only
 # then fell; here it fell from the start, to 6.33 at step 300 and 6.09 at step 1,000.
 
 # %% [markdown]
