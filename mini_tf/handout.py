@@ -1,46 +1,28 @@
-"""The labs and exercises, as they come with mini_tf: next to it in a checkout, in its wheel where it is installed."""
+"""The labs and exercises that come with mini_tf: next to it in a checkout, inside it where pip installed a wheel."""
 
 import re
 import shutil
 from collections.abc import Container
-from importlib import metadata
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from posixpath import dirname, join, normpath
 
 from mini_tf.errors import UserError
 from mini_tf.files import PathLike, kind_of, replacing, write_text
 
-PLACE = PurePosixPath("share/mini_tf/labs")              # in the wheel: see data_files in setup.cfg
-LEFT_OUT = ("figures", "pages", "__pycache__", ".ipynb_checkpoints")      # made by running them
+LEFT_OUT = {"figures", "pages", "__pycache__", ".ipynb_checkpoints"}      # made by running them
 LINK = re.compile(r"(?<![\w)\]])\[([^\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")                # in Markdown, to a file
 
 
 def lab_files() -> dict[str, Path]:
     """{name inside labs/: file} of everything that belongs to the labs. Raises UserError if they are not there."""
-    checkout = Path(__file__).parent.parent / "labs"
-    if checkout.is_dir():
-        found = {path.relative_to(checkout).as_posix(): path for path in checkout.rglob("*") if path.is_file()}
-    else:
-        found = dict(_installed())
-    found = {name: path for name, path in sorted(found.items())
-             if not set(PurePosixPath(name).parts) & {*LEFT_OUT} and path.suffix != ".ipynb"}  # fmt: skip
-    if not found:
+    package = Path(__file__).parent
+    labs = next((folder for folder in (package / "labs", package.parent / "labs") if folder.is_dir()), None)
+    if labs is None:
         raise UserError("this installation of mini_tf came without its labs; install it with pip from a wheel, or take "
                         "them from the repository")  # fmt: skip
-    return found
-
-
-def _installed():
-    """(name inside labs/, file) of what pip installed beside the package."""
-    try:
-        files = metadata.files("mini-tf") or []
-    except metadata.PackageNotFoundError:
-        return
-    for file in files:
-        parts = PurePosixPath(file.as_posix()).parts
-        for start in range(len(parts) - len(PLACE.parts)):
-            if parts[start : start + len(PLACE.parts)] == PLACE.parts:
-                yield "/".join(parts[start + len(PLACE.parts) :]), Path(file.locate())
+    files = {path.relative_to(labs): path for path in sorted(labs.rglob("*")) if path.is_file()}
+    return {name.as_posix(): path for name, path in files.items()
+            if not LEFT_OUT & {*name.parts} and path.suffix != ".ipynb"}  # fmt: skip
 
 
 def hand_out(folder: PathLike) -> int:
