@@ -32,7 +32,7 @@ from _expect import about, above, at_least, at_most, expect
 from mini_tf.decoding import generate, sample
 from mini_tf.metrics import perplexity, uniform_cross_entropy
 from mini_tf.models import NGramModel
-from mini_tf.models.ngram import ORDERS, SMOOTHINGS, shared_out
+from mini_tf.models.ngram import ORDERS, SMOOTHINGS, discounted
 from mini_tf.text import Vocabulary, shakespeare, tokenize
 
 import numpy as np
@@ -213,7 +213,7 @@ expect("times in 100 that a line break precedes And", about(99, within=0.5), 100
 def absolute_discounting(model, grams):
     """share = (count(hw) − D)/count(h),   rest = D·(words that follow h)/count(h):  kneser_ney with plain counts"""
     for here in grams:
-        yield shared_out(here, here.count, taken=np.full(len(here.key), model.discount))
+        yield discounted(here, here.count, discounts=np.full(len(here.key), model.discount))
 
 
 SMOOTHINGS["absolute-discounting"] = absolute_discounting

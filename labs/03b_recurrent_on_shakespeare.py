@@ -34,7 +34,7 @@ from _expect import about, above, at_most, below, between, expect
 from mini_tf import ops
 from mini_tf.decoding import generate, greedy, sample
 from mini_tf.errors import UserError
-from mini_tf.metrics import log_shares, log_softmax_at, unigram_cross_entropy
+from mini_tf.metrics import log_frequencies, log_softmax_at, unigram_cross_entropy
 from mini_tf.models import CarriedState, FixedWindowModel, NGramModel, RecurrentModel
 from mini_tf.progress import training_progress
 from mini_tf.text import Vocabulary, shakespeare, tokenize
@@ -440,7 +440,7 @@ for row in history.rows:
 log_p = model.log_probabilities(ids[first_test - HEARD :], HEARD)        # of every test word: (29,208,)
 test_losses["recurrent, the words it learns from"] = -log_p.mean()
 print(f"  {perf_counter() - started:.0f} s for training and testing")
-of_unigram = -log_shares(np.bincount(train, minlength=c), c)[ids[first_test:]].mean()        # counts + ½
+of_unigram = -log_frequencies(np.bincount(train, minlength=c), c)[ids[first_test:]].mean()        # counts + ½
 loss = test_losses["recurrent, the words it learns from"]
 expect("untrained, above the unigram of its words, nats", about(0, within=1e-4), start - of_unigram, form="{:.4f}")
 falls = -np.diff([row["validation_loss"] for row in history.rows])

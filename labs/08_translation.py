@@ -572,7 +572,7 @@ class FirstLayerOnly(Decoder):
 
 
 class ForgottenValue(MultiHeadAttention):
-    def across(self, x, z, mask=None, memory=None):
+    def across(self, x, z, mask=None, cache=None):
         query, query_backward = self.query(x)
         key, key_backward = self.key(z)
         value, value_backward = self.value(z)

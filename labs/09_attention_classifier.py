@@ -34,7 +34,7 @@ from _common import quick_mode, show
 from _drawing import lab_09
 from _expect import about, above, at_least, at_most, below, between, expect
 from mini_tf import ops
-from mini_tf.data import genre_passages, movie_reviews, split_labelled, split_plays
+from mini_tf.data import movie_reviews, split_labelled
 from mini_tf.decoding.texts import attention_received, classify_text
 from mini_tf.gradcheck import gradcheck, judge
 from mini_tf.layers import LearnedPositions, MultiHeadAttention
@@ -44,6 +44,7 @@ from mini_tf.models import Classifier
 from mini_tf.models.counting import LogisticRegression, NaiveBayes, word_counts
 from mini_tf.models.saliency import saliency
 from mini_tf.progress import training_progress
+from mini_tf.text import genre_passages, split_plays
 from mini_tf.training import Watcher, fit
 from mini_tf.training.classification import (
     CLASSIFICATION,

@@ -31,7 +31,6 @@ from _common import quick_mode, show, shown
 from _drawing import lab_09b
 from _expect import about, above, at_most, below, expect
 from mini_tf import ops
-from mini_tf.data import genre_passages, split_plays
 from mini_tf.decoding.texts import best_words, fill_gaps
 from mini_tf.gradcheck import judge
 from mini_tf.layers.embedding import ABSENT
@@ -39,9 +38,9 @@ from mini_tf.metrics import accuracy, log_softmax, log_softmax_at, uniform_cross
 from mini_tf.models import GPT, Classifier, NGramModel, OneAttention
 from mini_tf.models.counting import LogisticRegression, NaiveBayes, word_counts
 from mini_tf.models.masked import MASK, MaskedBatch, hide_words
-from mini_tf.models.saliency import attention_seen
+from mini_tf.models.saliency import record_attention
 from mini_tf.progress import training_progress
-from mini_tf.text import cooccurrence, eigenvector_embeddings, join, shakespeare
+from mini_tf.text import cooccurrence, eigenvector_embeddings, genre_passages, join, shakespeare, split_plays
 from mini_tf.text.sentences import padded
 from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, fit, mean_loss, windows_ending_at
 from mini_tf.training.classification import (
@@ -221,7 +220,7 @@ for name, model in models.items():
     curves[name] = train(model, corpus.train, T, steps, rate, validate, steps // 10).rows
     log_p = [log_softmax_at(model.logits(histories[some]), following[some]) for some in in_parts(TESTED)]
     loss_of[name] = -np.concatenate(log_p).mean()
-    (A,) = attention_seen(partial(model.logits, histories[:500]))        # (500, 1, T, T)
+    (A,) = record_attention(partial(model.logits, histories[:500]))        # (500, 1, T, T)
     attention[name] = A[:, 0, -1, ::-1].mean(0)                          # of the last word, by distance
     print(f"{name:<26}{model.parameter_count():>10,}{loss_of[name]:>11.2f}"
           f"{attention[name][0]:>32.0%}{attention[name][1]:>19.0%}")  # fmt: skip

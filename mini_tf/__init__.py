@@ -39,24 +39,10 @@ __all__ = [
 
 TYPE_CHECKING = False                # as typing has it, whose import would take longer than all the rest
 if TYPE_CHECKING:                    # for editors, which do not see what __getattr__ loads
-    from mini_tf import (
-        backend,
-        bleu,
-        data,
-        decoding,
-        experiment,
-        explore,
-        gradcheck,
-        kernels,
-        layers,
-        metrics,
-        models,
-        ops,
-        parallel,
-        text,
-        trace,
-        training,
-    )
+    from mini_tf import (  # isort: skip
+        backend, bleu, data, decoding, experiment, explore, gradcheck, kernels, layers, metrics, models, ops, parallel,
+        text, trace, training,
+    )  # fmt: skip
 
 
 def __getattr__(name):

@@ -1,10 +1,11 @@
-"""BLEU: how many n-grams a translation shares with translations by people."""
+"""BLEU: how many n-grams a translation shares with human translations."""
 
 import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mini_tf.checks import check_whole, shown
 from mini_tf.errors import UserError
 
 
@@ -18,8 +19,8 @@ class Bleu:
     reference_length  r, the words of the references: of each sentence, the one closest in length to the prediction
     """
 
-    matches: tuple
-    totals: tuple
+    matches: tuple[int, ...]
+    totals: tuple[int, ...]
     length: int
     reference_length: int
 
@@ -43,7 +44,7 @@ class Bleu:
             return 0.0
         return self.brevity_penalty * math.exp(sum(map(math.log, self.precisions)) / len(self.precisions))
 
-    def __str__(self):
+    def __str__(self) -> str:
         counts = zip(self.matches, self.totals, self.precisions)
         parts = [f"P_{n} = {match}/{total} = {P:.3f}" for n, (match, total, P) in enumerate(counts, 1)]
         return (
@@ -81,36 +82,31 @@ def corpus_bleu(
     So it is not the mean of the sentences' scores, and a sentence without a matching 4-gram does no harm by itself.
     It agrees with sacrebleu's `corpus_bleu(…, tokenize="none", smooth_method="none")`, which counts up to 100, also at
     the edges: a precision without any n-gram is 0, and so is the score then (effective_order=False); a prediction
-    without words adds only its reference's length; a reference may be without words. As it comes, sacrebleu splits
-    sentences in its own way and smooths, and gives other numbers.
+    without words adds only its reference's length; a reference may be without words. By default, sacrebleu tokenizes
+    in its own way and smooths, and gives other numbers.
     Raises UserError for no predictions, another number of references, a prediction without reference, words that are
     not in a list, and max_n < 1.
     Source: Papineni et al. 2002, section 2.3; CMU 10-417/617 HW3a
     """
-    if max_n < 1:
-        raise UserError(f"max_n is {max_n}, expected at least 1: the words of the longest n-grams, usually 4")
-    for name, given in (("predictions", predictions), ("references", references)):
-        if isinstance(given, str):
-            raise UserError(f"{name} are the text {_shown(given)}, expected a list with an entry for each sentence")
+    check_whole(max_n=max_n)
     if not len(predictions):
         raise UserError("there are no predictions, expected at least one list of words")
     if len(predictions) != len(references):
         raise UserError(f"there are {len(predictions)} predictions and references for {len(references)} sentences, "
                         "expected as many: put several references for one sentence into one list")  # fmt: skip
-    matches, totals, length, reference_length = Counter(), Counter(), 0, 0
-    for i, (prediction, given) in enumerate(zip(predictions, references)):
+    matches, totals, length, reference_length = [0] * max_n, [0] * max_n, 0, 0
+    for i, prediction in enumerate(predictions):
         _check_words(prediction, f"prediction {i}")
-        several = _several(given, i)
+        several = _several(references[i], i)
         length += len(prediction)
         reference_length += min((len(one) for one in several), key=lambda r: (abs(r - len(prediction)), r))
         for n in range(1, max_n + 1):
-            count, largest = _ngrams(prediction, n), Counter()
+            count, largest = _ngrams(prediction, n), Counter[tuple[str, ...]]()
             for reference in several:
                 largest |= _ngrams(reference, n)                         # | takes the larger count of each n-gram
-            matches[n] += (count & largest).total()                      # & the smaller
-            totals[n] += count.total()
-    orders = range(1, max_n + 1)
-    return Bleu(tuple(matches[n] for n in orders), tuple(totals[n] for n in orders), length, reference_length)
+            matches[n - 1] += (count & largest).total()                  # & the smaller
+            totals[n - 1] += count.total()
+    return Bleu(tuple(matches), tuple(totals), length, reference_length)
 
 
 def _ngrams(words, n):
@@ -122,24 +118,13 @@ def _several(references, i):
     if isinstance(references, (list, tuple)) and not references:
         raise UserError(f"prediction {i} has no reference, expected at least one list of words; "
                         "a reference without words is [[]]")  # fmt: skip
-    if isinstance(references, (list, tuple)) and any(isinstance(one, (list, tuple)) for one in references):
-        for one in references:
-            _check_words(one, f"a reference of prediction {i}")
-        return references
-    _check_words(references, f"the reference of prediction {i}")
-    return [references]
+    if not isinstance(references, (list, tuple)) or not any(isinstance(one, (list, tuple)) for one in references):
+        references = [references]
+    for one in references:
+        _check_words(one, f"a reference of prediction {i}")
+    return references
 
 
 def _check_words(words, name):
-    if isinstance(words, str):
-        raise UserError(f"{name} is the text {_shown(words)}, expected a list of words: split it first")
-    if not isinstance(words, (list, tuple)):
-        raise UserError(f"{name} is {_shown(words)}, expected a list of words")
-    for word in words:
-        if not isinstance(word, str):
-            raise UserError(f"{name} has {_shown(word)} among its words, expected strings: decode ids first")
-
-
-def _shown(thing):
-    text = repr(thing)
-    return text if len(text) <= 60 else text[:57] + "…"
+    if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
+        raise UserError(f"{name} is {shown(words)}, expected a list of words: split a text first, and decode ids")

@@ -16,9 +16,9 @@ def check_whole(least: int = 1, most: int | None = None, /, **values: object) ->
     check_whole(beam=beam, longest=longest)
     """
     for name, value in values.items():
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
             raise UserError(f"{name} is {shown(value)}, expected a whole number of at least {least}")
-        if most is not None and value > most:
+        if most is not None and int(value) > most:
             raise UserError(f"{name} is {shown(value)}, expected at most {most:,}")
 
 

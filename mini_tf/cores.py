@@ -4,13 +4,13 @@ BLAS shares out each product, and waits for the slower core. Work that comes in 
 be translated, is done sooner if each core has pieces of its own.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from mini_tf.kernels.threads import one_core, share
+from mini_tf.kernels.threads import in_parallel, one_core
 from mini_tf.ops.op import watched
 
 from threadpoolctl import ThreadpoolController, threadpool_limits
@@ -40,18 +40,19 @@ def all_at_once(work: Callable[[X], Y], pieces: Sequence[X]) -> list[Y]:
     For work of milliseconds: unlike in `side_by_side`, the threads are there already. An error in a piece is raised
     after all have ended.
     """
-    results, contexts = [None] * len(pieces), [copy_context() for _ in pieces]
+    results: list[Any] = [None] * len(pieces)
+    contexts = [copy_context() for _ in pieces]
 
     def on_one(k):
         one_core.set(True)
         results[k] = work(pieces[k])
 
     with _blas().limit(limits=1):
-        share(lambda k, *_: contexts[k].run(on_one, k), [(k, k + 1) for k in range(len(pieces))])
+        in_parallel(lambda k, *_: contexts[k].run(on_one, k), [(k, k + 1) for k in range(len(pieces))])
     return results
 
 
-def side_by_side(work: Callable[[X], Y], pieces: Sequence[X], device: str = "cpu") -> Iterator[Y]:
+def side_by_side(work: Callable[[X], Y], pieces: Sequence[X], device: str = "cpu") -> Generator[Y, None, None]:
     """The results of work(piece), in their order; as many pieces at a time as BLAS has threads, each on one core.
 
     One after the other on another device than "cpu", which is one for all, and while ops are watched or replaced:

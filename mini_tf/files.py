@@ -16,7 +16,7 @@ PathLike = str | os.PathLike[str]    # as in mini_tf.types, which loads NumPy
 STANDARD = "-"                       # as the name of a file: standard output, or standard input
 LOCK = ".lock"
 PART = ".part-"                      # begins the name of a file that is being written
-_owned = {}                          # folder -> its identity, of the folders that this process has locked
+_locked: set[Path] = set()           # the folders that this process has locked
 
 
 class NotWritten(UserError):
@@ -34,9 +34,9 @@ def replacing(path: PathLike) -> Iterator[Path]:
     disk before it gets its name, and then the folder with the name. If the block raises, or the process is
     interrupted, the temporary file is removed and `path` stays as it was; a process that is killed leaves it behind,
     see `sweep`. The suffix is kept, because many libraries choose the format by it.
-    Of a link, the file that it leads to is replaced. A device, a pipe, an open file such as /dev/stdout, and "-",
-    which is standard output, are not replaced: they get what was written once the block has succeeded.
-    Raises NotWritten for an OSError inside the block, and if `path` is a folder or a socket.
+    Of a link, the file that it leads to is replaced. A device, a pipe, and standard output, which is "-" or
+    /dev/stdout, are not replaced: they get what was written once the block has succeeded.
+    Raises NotWritten for an OSError inside the block, and if `path` is a folder.
     """
     path = Path(path)
     if is_stream(path):
@@ -45,11 +45,12 @@ def replacing(path: PathLike) -> Iterator[Path]:
         return
     try:
         path = Path(os.path.realpath(path))
-        if path.is_symlink():                            # still
-            raise NotWritten(f"{path} cannot be written: it is a link that leads to itself")
-        if path.exists() and not path.is_file():
-            raise NotWritten(f"{path} cannot be written: it is {kind_of(path)}, expected a file or a new name")
-        _make(path.parent)
+        if path.is_dir():
+            raise NotWritten(f"{path} cannot be written: it is a folder, expected a file or a new name")
+        gone = [folder for folder in path.parents if folder in _locked and not folder.exists()]
+        if gone:                                         # its disk, perhaps: it is not recreated
+            raise NotWritten(f"{path} cannot be written: the folder {gone[0]} has vanished")
+        path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f"{PART}{secrets.token_hex(6)}{path.suffix}")
         try:
             temporary.touch(exist_ok=False)
@@ -62,9 +63,7 @@ def replacing(path: PathLike) -> Iterator[Path]:
         if os.name == "posix":                           # elsewhere folders cannot be flushed
             _flush(path.parent)
     except OSError as error:
-        gone = [folder for folder in path.parents if not _is_there(folder)]
-        why = f"the folder {gone[0]} has vanished" if gone else error.strerror or error
-        raise NotWritten(f"{path} cannot be written: {why}") from error
+        raise NotWritten(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def write_text(path: PathLike, text: str) -> None:
@@ -74,33 +73,14 @@ def write_text(path: PathLike, text: str) -> None:
 
 
 def is_stream(path: PathLike) -> bool:
-    """True for what is written to and not replaced: "-", a device, a pipe, an open file's name such as /dev/stdout."""
-    path = Path(path)
-    if str(path) == STANDARD or _open_file(path) is not None:
-        return True
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError):                        # nothing is there, or its name cannot be a name
-        return False
-    return stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISFIFO(mode)
+    """True for what is written to and not replaced: standard output, a device, a pipe"""
+    neither = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    return is_standard_output(path) or neither
 
 
 def is_standard_output(path: PathLike) -> bool:
-    """True for "-", for /dev/stdout, and for links to it."""
-    return str(path) == STANDARD or _open_file(Path(path)) == 1
-
-
-def _open_file(path):
-    """The number of this process's open file that /dev/stdout, /proc/self/fd/1, or a link to it leads to; else None."""
-    for _ in range(40):                                  # a link may lead to itself
-        folder = os.path.realpath(path.parent)
-        if folder in ("/dev/fd", f"/proc/{os.getpid()}/fd"):
-            return int(path.name) if path.name.isdecimal() else None
-        try:
-            path = path.parent / os.readlink(path)
-        except (OSError, ValueError):                    # no link
-            return None
-    return None
+    """True for "-" and /dev/stdout"""
+    return str(path) in (STANDARD, "/dev/stdout")
 
 
 @contextmanager
@@ -112,25 +92,16 @@ def _passing_on(stream):
             temporary.touch()
             yield temporary
             data = temporary.read_bytes()
-        sys.stdout.flush()
-        number = _open_file(stream)
-        if str(stream) == STANDARD:
-            _print_bytes(data)
+        if is_standard_output(stream):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.flush()
         else:
-            with open(stream if number is None else os.dup(number), "wb") as file:
+            with open(stream, "wb") as file:
                 file.write(data)
     except OSError as error:
         name = "standard output" if is_standard_output(stream) else stream
         raise NotWritten(f"{name} cannot be written: {error.strerror or error}") from error
-
-
-def _print_bytes(data):
-    """Write to standard output, whatever stands in for it: a notebook's takes text only."""
-    if hasattr(sys.stdout, "buffer"):
-        sys.stdout.buffer.write(data)
-    else:
-        sys.stdout.write(data.decode("utf-8", errors="replace"))
-    sys.stdout.flush()
 
 
 def kind_of(path: PathLike) -> str:
@@ -140,26 +111,26 @@ def kind_of(path: PathLike) -> str:
     return next((name for is_it, name in kinds.items() if is_it(mode)), "a device")
 
 
-class own:
-    """A lock on a folder: until .release(), or the end of this process, nobody else gets one.
+class FolderLock:
+    """A lock on a folder: until .release(), or the end of this process, no other process gets one.
 
     A killed process holds nothing: the operating system releases its lock, and the file .lock that stays means nothing.
-    Nor is the folder made anew if it vanishes: `replacing` raises NotWritten for a file in it.
-    Raises UserError when somebody else holds the lock, and NotWritten when the folder cannot be written to.
+    If the folder vanishes it is not recreated: `replacing` raises NotWritten for a file in it.
+    Raises UserError when another process holds the lock, and NotWritten when the folder cannot be written to.
     """
 
     def __init__(self, folder: PathLike):
         self.folder = Path(os.path.realpath(folder))
         self.path = self.folder / LOCK
         try:
-            self.handle = self._locked()
+            self.handle = self._open_locked()
             os.truncate(self.handle, 0)
             os.write(self.handle, str(os.getpid()).encode())
         except OSError as error:
             raise NotWritten(f"{folder} cannot be written to: {error.strerror or error}") from error
-        _owned[self.folder] = _identity(self.folder)
+        _locked.add(self.folder)
 
-    def _locked(self):
+    def _open_locked(self):
         while True:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
             if not _lock(handle):
@@ -170,12 +141,13 @@ class own:
                                 "another folder")  # fmt: skip
             if self.path.exists() and os.path.samestat(os.fstat(handle), self.path.stat()):
                 return handle
-            os.close(handle)                             # of a lock that was released, and deleted, meanwhile
+            os.close(handle)                             # the file of a lock that has been released, and deleted
 
     def release(self) -> None:
-        """Let others have the folder."""
-        if _owned.pop(self.folder, None) is None:
+        """Release the lock."""
+        if self.folder not in _locked:
             return
+        _locked.remove(self.folder)
         if os.name == "posix":                           # elsewhere an open file cannot be deleted
             self.path.unlink(missing_ok=True)
         os.close(self.handle)
@@ -188,12 +160,10 @@ class own:
 
 
 def _lock(handle):
-    """Lock an open file, for this process; False if another one has locked it. Some network drives have no locks: there
-    nobody is kept out.
-    """
+    """Lock an open file; False if another process has locked it. Some network drives have no locks: True there."""
     try:
         if os.name == "posix":
-            import fcntl
+            import fcntl  # which Windows lacks
 
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         else:
@@ -209,60 +179,21 @@ def _lock(handle):
 
 
 def sweep(folder: PathLike) -> None:
-    """Remove what processes that were killed while they wrote left in the folder; its lock must be held."""
+    """Remove the temporary files of processes that were killed while writing; the folder's lock must be held."""
     for path in Path(folder).rglob(f"{PART}*"):
         path.unlink(missing_ok=True)
 
 
 def is_ours(path: Path) -> bool:
-    """True for what is not the user's: a lock, a file being written, or what a file browser leaves."""
+    """True for a lock, a file being written, and what a file browser leaves: not the user's."""
     return path.name in (LOCK, ".DS_Store", "Thumbs.db") or path.name.startswith(PART)
 
 
-def _make(folder):
-    """Make the folder, and those that it is in, but none that is owned: if that is not there, its disk is gone."""
-    if folder in _owned:
-        if not _is_there(folder):
-            raise FileNotFoundError
-        return
-    if folder.parent != folder:
-        _make(folder.parent)
-    if folder.exists() and not folder.is_dir():
-        raise NotWritten(f"{folder} is {kind_of(folder)}, expected a folder")
-    folder.mkdir(exist_ok=True)
-
-
-def _is_there(folder):
-    """False if the folder is owned, and vanished, or if another one is in its place."""
-    return folder not in _owned or _identity(folder) == _owned[folder]
-
-
-def _identity(folder):
-    """What tells this folder from another one that is put in its place; None if there is none."""
-    try:
-        found = folder.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 def _flush(path):
-    """Wait until the disk has it."""
+    """Wait until the file, or the folder with its names, is on the disk."""
     writable = os.O_RDWR if os.name == "nt" else os.O_RDONLY         # Windows flushes only what may be written to
     handle = os.open(path, writable)
     try:
         os.fsync(handle)
-        if sys.platform == "darwin":                     # where fsync stops at the disk's own memory
-            _flush_the_disk(handle)
     finally:
         os.close(handle)
-
-
-def _flush_the_disk(handle):
-    import fcntl
-
-    try:
-        fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
-    except OSError as error:                             # not every file system has it
-        if error.errno not in (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY):
-            raise

@@ -34,7 +34,7 @@ def tf32_is_on() -> bool:
 
 
 def limit_memory(gigabytes: float) -> None:
-    """Use at most so many GB (10⁹ bytes) of the GPU's memory. Raises UserError for a limit that is not above 0."""
+    """Use at most this many GB (10⁹ bytes) of the GPU's memory. Raises UserError for a limit that is not above 0."""
     if not gigabytes > 0:
         raise UserError(f"--gpu-memory is {gigabytes:g}, expected the most GB of the GPU's memory to use, above 0")
     _check_gpu("a limit of the GPU's memory")

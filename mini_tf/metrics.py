@@ -1,6 +1,5 @@
-"""How good is a language model?  Losses are cross-entropies in nats per word.  How good is a translation?  BLEU.
-
-And a classifier?  Its accuracy, and which classes it mistakes for which.
+"""Metrics: cross-entropy in nats per word and perplexity for language models, BLEU for translations, accuracy and
+confusion matrix for classifiers.
 """
 
 import math
@@ -17,7 +16,7 @@ from mini_tf.types import Array
 import numpy as np
 from numpy.typing import ArrayLike
 
-# Measures the loss of a part, such as a batch, and gives (mean loss, over how many predictions).
+# Computes the loss of a part, such as a batch: (mean loss, number of predictions)
 LossPart = Callable[[], tuple[float, int]]
 
 
@@ -29,7 +28,7 @@ def mean_of(parts: Iterable[LossPart]) -> float:
 
 def sums_of(parts: Iterable[LossPart]) -> tuple[float, int]:
     """(sum of the losses, number of predictions) of the parts"""
-    total = count = 0
+    total, count = 0.0, 0
     for part in parts:
         loss, predictions = part()
         total, count = total + float(loss) * predictions, count + predictions
@@ -53,8 +52,8 @@ def uniform_cross_entropy(c: int) -> float:
 def unigram_cross_entropy(train: Array, test: Array, c: int, discount: float = 0.75) -> float:
     """Cross-entropy of the words of `test` when each is predicted by how often it occurs in `train`.
 
-    p(w) = max(count(w) − D, 0)/N + D·(words that occur)/N · 1/c:  D is taken from every count and shared out evenly, so
-    that words that never occur in `train` have a probability, too (Kneser-Ney at order 1).
+    p(w) = max(count(w) − D, 0)/N + D·(words that occur)/N · 1/c:  D is subtracted from every count and spread evenly,
+    so that words that never occur in `train` have a probability, too (Kneser-Ney at order 1).
 
     train, test   integer arrays of word ids, 0 … c − 1
     Raises UserError when one of them has no words.
@@ -68,10 +67,10 @@ def unigram_cross_entropy(train: Array, test: Array, c: int, discount: float = 0
     return float(-np.log(p[test]).mean())
 
 
-def log_shares(frequencies: Array | None, c: int) -> Array:
+def log_frequencies(frequencies: Array | None, c: int) -> Array:
     """ln((count + ½)/(N + c/2)): the bias with which a readout predicts words by their frequency alone
 
-    frequencies (c,), how often each word occurs among the N of the training text; None for all alike  →  (c,)
+    frequencies (c,), the counts of the words in a training text of N words; None for equal ones  →  (c,)
     Raises UserError for another shape.
     """
     frequencies = np.zeros(c) if frequencies is None else np.asarray(frequencies)
@@ -114,7 +113,7 @@ def shifted_logits(logits: Array) -> Array:
 
 
 def no_nan(logits: Array) -> Array:
-    """The logits, on the host. Raises UserError when some are not numbers: the model has gone wrong."""
+    """The logits, on the host. Raises UserError when some are NaN: the model is damaged."""
     logits = to_host(logits)
     if np.isnan(logits).any():
         raise UserError("the logits are not numbers (NaN): the model's weights are damaged, or its training diverged; "
@@ -135,7 +134,7 @@ def accuracy(predicted: ArrayLike, labels: ArrayLike) -> float:
 
 
 def confusion(predicted: ArrayLike, labels: ArrayLike, classes: int) -> Array:
-    """How often each class was predicted for each:  predicted (N,), labels (N,) → (classes, classes) int
+    """The confusion matrix, counts of (class, prediction):  predicted (N,), labels (N,) → (classes, classes) int
 
     Rows are true classes, columns predicted ones: the right predictions are on the diagonal.
     Raises UserError for classes outside 0 … classes − 1, and for different lengths.

@@ -1,4 +1,4 @@
-"""The colours of all pictures: those of Okabe and Ito, which the colour-blind can tell apart, too.
+"""The colours of all pictures: Okabe and Ito's, which colour-blind people can tell apart, too.
 
 `tests/test_palette.py` simulates the three kinds of colour blindness and measures how far apart any two are.
 Source: Okabe and Ito, "Color Universal Design", 2008, https://jfly.uni-koeln.de/color/

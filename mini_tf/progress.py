@@ -14,11 +14,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 console = Console(highlight=False, soft_wrap=True)
 
 
-def _in_notebook():
-    """True in a notebook that has the widgets that rich draws bars with: pip install ipywidgets."""
-    return console.is_jupyter and find_spec("ipywidgets") is not None
-
-
 @contextmanager
 def progress_bar(what: str, total: int) -> Iterator[Callable]:
     """Yields a function update(done, note=""), to be called as the work goes on.
@@ -32,7 +27,8 @@ def progress_bar(what: str, total: int) -> Iterator[Callable]:
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
         TimeElapsedColumn(), TextColumn("·"), TimeRemainingColumn(), TextColumn("left"),
     )  # fmt: skip
-    seen = console.is_terminal or _in_notebook()
+    # In a notebook, rich draws bars with widgets: pip install ipywidgets.
+    seen = console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
     with Progress(*columns, console=console, transient=True, disable=console.quiet or not seen) as progress:
         task = progress.add_task(what, total=total, note="")
         yield lambda done, note="": progress.update(task, completed=done, note=note)
@@ -61,14 +57,14 @@ def training_progress(steps: int, words_per_step: float | None = None, done: int
 
 
 def prepare_kernels(say: Callable = console.print) -> None:
-    """Compile or load the kernels. Compiling takes some seconds, on the first run on a machine, and is announced."""
+    """Compile or load the kernels. Compiling, on the first run on a machine, is announced."""
     if not kernels.switched_on():
         return
     loops, update = kernels.every_loop(), None
     with ExitStack() as stack:
         for done, loop in enumerate(loops, start=1):
             if loop.compile() and update is None:
-                say(f"compiling {len(loops)} kernels: this takes some seconds, on the first run only")
+                say(f"compiling {len(loops)} kernels: this takes about half a minute, on the first run only")
                 update = stack.enter_context(progress_bar("compiling", len(loops)))
             if update:
                 update(done)

@@ -34,8 +34,8 @@ IN_BETWEEN = {__file__, Op.__call__.__code__.co_filename, kernels.__file__}
 CHECKER = str(Path(__file__).parent / "gradcheck") + os.sep
 
 _layer_watchers = ContextVar("layer_watchers", default=())       # each thread has its own
-_replaced = {}                       # (class, name of a method) -> the method, while any thread traces
-_replacing, _traces = Lock(), 0      # and how many traces there are, in all threads
+_replaced: dict[tuple[type, str], Any] = {}                      # {(class, name): method} while any thread traces
+_replacing, _traces = Lock(), 0                                  # and how many traces there are, in all threads
 
 
 @dataclass(eq=False)
@@ -43,22 +43,22 @@ class Call:
     """One call of an op, a layer, or a layer's method that keeps the contract y, backward = f(…)."""
 
     name: str                # "layer_norm", "TransformerLayer", "LanguageTransformer.read_out"
-    f: object                # what was called: the op, or the layer's bound method
-    inputs: tuple
-    options: dict            # keyword arguments
+    f: Any                   # what was called: the op, or the layer's bound method
+    inputs: tuple[Any, ...]
+    options: dict[str, Any]  # keyword arguments
     line: str                # the line that called it: "layers/normalization.py:24"
     depth: int               # how many traced calls it is nested in
-    parents: tuple = ()      # those calls, the outermost first
-    output: object = None
-    backward: object = None  # the call's own backward, not the traced one
-    dy: object = None        # what the backward was given, if it ran, and what it returned
-    gradients: object = None
+    parents: tuple[Any, ...] = ()                        # those calls, the outermost first
+    output: Any = None
+    backward: Any = None     # the call's own backward, not the traced one
+    dy: Any = None           # the argument of the backward, if it ran
+    gradients: Any = None    # what it returned
     number: int = 0                                      # of forwards that began before
-    given: tuple | None = None                           # all arguments of the backward of a pair of functions
+    given: tuple[Any, ...] | None = None                 # all arguments of the backward of a pair of functions
     ended: int | None = None                             # its rank in the order in which backwards ended
     error: BaseException | None = None                   # what its backward raised, unless a call inside it did
-    owner: object = None     # a mark of the object whose method it is, for objects that are not layers
-    is_going_back: bool = False                          # a backward called it: what it computes anew needs no backward
+    owner: Any = None        # a mark of the object whose method it is, for objects that are not layers
+    is_going_back: bool = False                          # a backward called it: what it recomputes needs no backward
 
     def __deepcopy__(self, memo):
         return self
@@ -101,7 +101,7 @@ class Tracer:
         return call.gradients
 
     def end(self, call: Call) -> None:
-        """Note that the call's gradients are there."""
+        """Note that the call's backward has ended."""
         call.ended = self.ends
         self.ends += 1
 
@@ -150,7 +150,7 @@ def _layers(watch):
 
 
 def _replace_methods():
-    """Replace the methods of all layers by watched ones, except those that are so already."""
+    """Replace the methods of all layers by watched ones, unless they are watched already."""
     for cls in _subclasses(Layer):
         for name, method in list(vars(cls).items()):
             public = inspect.isfunction(method) and (name == "__call__" or not name.startswith("_"))

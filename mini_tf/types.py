@@ -1,4 +1,4 @@
-"""The types that hints name: what an array is, what a backward is."""
+"""The types used in hints: arrays, gradients, backwards."""
 
 import os
 from collections.abc import Callable
@@ -7,5 +7,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 Array = NDArray[Any]                                     # or CuPy's, whose arrays have the same methods
-Backward = Callable[..., Any]                            # dy → dx, or a tuple with a gradient for each array argument
+Gradients = tuple[Array | None, ...]                     # one for each array argument; None for ids and masks
+Backward = Callable[..., Any]                            # dy → dx, or Gradients
+Progress = Callable[[int, int], None] | None             # on_batch(done, of), for a progress bar
 PathLike = str | os.PathLike[str]                        # what Path() takes
+Say = Callable[[str], None]                              # is called with each line that there is to print
+
+
+def silent(line: str) -> None:
+    """The Say that prints nothing"""

@@ -14,7 +14,8 @@ from mini_tf.cores import blas_threads
 from mini_tf.errors import UserError
 from mini_tf.models import Translator
 from mini_tf.text import Vocabulary, shakespeare, tokenize
-from mini_tf.training import Adam, PairBatches, Schedule, Training, presets
+from mini_tf.training import Adam, PairBatches, Schedule, Training
+from mini_tf.training.registry import PRESETS
 
 import numpy as np
 import pytest
@@ -75,11 +76,11 @@ def command(monkeypatch, capsys):
 @pytest.fixture
 def mini_tf(command, monkeypatch, tmp_path):
     """mini_tf("train", "--steps", "3") → (exit code, stdout, stderr), in an empty folder, with a tiny preset."""
-    quick = presets.PRESETS["quick"]
+    quick = PRESETS["quick"]
     tiny = replace(
         quick, n=8, model=quick.model | {"T": 8, "m": 4}, steps=8, every=4, batch=8, validation_words=40, sample_words=30
     )
-    monkeypatch.setitem(presets.PRESETS, "quick", tiny)
+    monkeypatch.setitem(PRESETS, "quick", tiny)
     monkeypatch.chdir(tmp_path)
     return command
 

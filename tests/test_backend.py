@@ -58,9 +58,9 @@ def test_a_constant_is_sent_once():
     assert first is second
     assert (first.dtype, counts["copies"]) == (np.float32, 1)
     assert constant_to_device_of(mask, np.zeros(2)) is mask
-    held = len(backend._sent)
+    held = len(backend._copies)
     del mask
-    assert len(backend._sent) == held - 1
+    assert len(backend._copies) == held - 1
 
 
 def test_ids_are_checked_before_they_leave_the_host():

@@ -102,16 +102,15 @@ def test_the_call_that_the_docstring_names(rng):
     {
         "no predictions": (([], []), "there are no predictions"),
         "another number": (([["a"]], [["a"], ["b"]]), "1 predictions and references for 2 sentences, expected as many"),
-        "max_n of 0": (([["a"]], [["a"]], 0), "max_n is 0, expected at least 1"),
+        "max_n of 0": (([["a"]], [["a"]], 0), "max_n is 0, expected a whole number of at least 1"),
         "no reference": (([["a"], ["b"]], [["a"], []]), "prediction 1 has no reference"),
-        "a text as prediction": ((["a b"], [["a"]]), "prediction 0 is the text 'a b', expected a list of words: split it"),
-        "a text as reference": (([["a"]], ["a b"]), "the reference of prediction 0 is the text 'a b'"),
-        "a text among references": (([["a"]], [[["a"], "a b"]]), "a reference of prediction 0 is the text 'a b'"),
-        "a text as predictions": (("a b", ["a"]), "predictions are the text 'a b', expected a list"),
-        "a text as references": (([["a"]], "a"), "references are the text 'a', expected a list"),
-        "ids": (([[1, 2]], [["a"]]), "prediction 0 has 1 among its words, expected strings: decode ids first"),
-        "nothing": (([["a"]], [None]), "the reference of prediction 0 is None, expected a list of words"),
-        "a long text": ((["a" * 99], [["a"]]), "is the text 'a{56}…, expected"),
+        "a text as prediction": ((["a b"], [["a"]]), "prediction 0 is 'a b', expected a list of words: split a text"),
+        "a text as reference": (([["a"]], ["a b"]), "a reference of prediction 0 is 'a b'"),
+        "a text among references": (([["a"]], [[["a"], "a b"]]), "a reference of prediction 0 is 'a b'"),
+        "a text as predictions": (("a", ["a"]), "prediction 0 is 'a', expected a list of words"),
+        "a text as references": (([["a"]], "a"), "a reference of prediction 0 is 'a', expected a list of words"),
+        "ids": (([[1, 2]], [["a"]]), r"prediction 0 is \[1, 2\], expected a list of words: .* decode ids"),
+        "nothing": (([["a"]], [None]), "a reference of prediction 0 is None, expected a list of words"),
     }.values(),
 )  # fmt: skip
 def test_bad_input_is_named(arguments, message):
@@ -120,5 +119,5 @@ def test_bad_input_is_named(arguments, message):
 
 
 def test_bleu_of_a_text_is_refused():
-    with pytest.raises(UserError, match="prediction 0 is the text 'the cat'"):
+    with pytest.raises(UserError, match="prediction 0 is 'the cat'"):
         bleu("the cat", ["the", "cat"])

@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 
 from mini_tf import cli
-from mini_tf.training import classification, masking
+from mini_tf.training.registry import PRESETS
 
 import numpy as np
 import pytest
@@ -41,10 +41,10 @@ def table(tmp_path_factory):
 
 def use_tiny_presets(patch):
     for name, sizes in (("classify", CLASSIFY), ("classify-bag", BAG)):
-        tiny = replace(classification.CLASSIFICATION[name], model=sizes, **TINY)
-        patch.setitem(classification.CLASSIFICATION, name, tiny)
+        tiny = replace(PRESETS[name], model=sizes, **TINY)
+        patch.setitem(PRESETS, name, tiny)
     sizes = {"T": 12, "L": 1, "H": 2, "m": 4, "f": 16, "dropout": 0.0}
-    patch.setitem(masking.MASKING, "fill", replace(masking.MASKING["fill"], model=sizes, **TINY | {"n": 32, "steps": 300, "every": 150}))
+    patch.setitem(PRESETS, "fill", replace(PRESETS["fill"], model=sizes, **TINY | {"n": 32, "steps": 300, "every": 150}))
 
 
 @pytest.fixture

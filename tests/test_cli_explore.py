@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 from mini_tf.explore import small
-from mini_tf.training import presets
+from mini_tf.training.registry import PRESETS
 
 import pytest
 
@@ -13,10 +13,10 @@ import pytest
 @pytest.fixture
 def mini_tf(command, monkeypatch, tmp_path):
     """mini_tf("explore", …) → (exit code, stdout, stderr), in an empty folder, with tinier models."""
-    quick = presets.PRESETS["quick"]
+    quick = PRESETS["quick"]
     sizes = {"T": 8, "L": 1, "H": 2, "m": 4}
     tiny = replace(quick, n=8, model=quick.model | sizes, validation_words=20, sample_words=30)
-    monkeypatch.setitem(presets.PRESETS, "quick", tiny)
+    monkeypatch.setitem(PRESETS, "quick", tiny)
     monkeypatch.setattr(small, "SMALL", replace(small.SMALL, n=8, model=small.SMALL.model | sizes, steps=10, every=10))
     monkeypatch.chdir(tmp_path)
     return command
@@ -41,7 +41,7 @@ def test_a_small_model_is_trained_and_explored(mini_tf, corpus, tmp_path):
     labels = ["first step (step 1 of 10)", "after a tenth (step 1 of 10)", "at the end (step 10 of 10)"]
     assert [recording["label"] for recording in data["recordings"]] == labels
     assert data["words"] == ["the", "cat", "sat", "on", "the"]
-    assert data["beside"]
+    assert data["alternatives"]
 
 
 def test_a_run_is_explored(mini_tf, corpus, tmp_path):
@@ -49,7 +49,7 @@ def test_a_run_is_explored(mini_tf, corpus, tmp_path):
     code, _, err = mini_tf("explore", "run", "--text", "the cat sat", "--bug", "layer_norm: γ forgotten", "--out", "a.html")
     assert (code, err) == (0, "")
     data = data_of(tmp_path / "a.html")
-    assert [one["name"] for one in data["beside"]] == ["layer_norm: γ forgotten"]
+    assert [one["name"] for one in data["alternatives"]] == ["layer_norm: γ forgotten"]
     labels = ["before the first step", "after step 1", "at the end"]
     assert [recording["label"] for recording in data["recordings"]] == labels
     code, _, _ = mini_tf("explore", "run", "--bug", "layer_norm: γ forgotten", "--out", "b.html")  # its own sample

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 from mini_tf.errors import Terminated
-from mini_tf.files import own
-from mini_tf.training import classification, masking, presets, translation
-from mini_tf.training.state import Training
+from mini_tf.files import FolderLock
+from mini_tf.training.registry import PRESETS
+from mini_tf.training.step import Training
 from tests import tiny
 from tests.cases import cases
 
@@ -23,9 +23,8 @@ SOURCES = {"classify": "--table", "translate": "--pairs"}
 @pytest.fixture
 def mini_tf(command, monkeypatch, tmp_path):
     """mini_tf("train", …) → (exit code, stdout, stderr), in a folder with texts to learn from, with tiny presets"""
-    for group in (presets.PRESETS, classification.CLASSIFICATION, masking.MASKING, translation.TRANSLATION):
-        for name in list(group):
-            monkeypatch.setitem(group, name, tiny.preset(name))
+    for name in PRESETS:
+        monkeypatch.setitem(PRESETS, name, tiny.preset(name))
     (tmp_path / "corpus").write_text("\n".join(tiny.lines(160)))
     (tmp_path / "pairs").write_text("\n".join(f"{english}\t{french}" for french, english in tiny.pairs()))
     rows = [f"{'even' if i % 2 else 'odd'},{line}" for i, line in enumerate(tiny.lines())]
@@ -58,10 +57,10 @@ def test_train_and_resume(name, mini_tf, monkeypatch, tmp_path):
         stop_in(8, patch)
         code, out, err = mini_tf(*train, "--run", "run")
     assert code == 143
-    assert "terminated: the training is kept, and goes on with: mini-tf train --resume run" in err
+    assert "terminated: the training is saved, and goes on with: mini-tf train --resume run" in err
     code, out, err = mini_tf("doctor", "run")
     assert code == 0
-    assert "kept up to step 8 of 12; if it no longer runs, go on with: mini-tf train --resume run" in " ".join(out.split())
+    assert "saved up to step 8 of 12; if it no longer runs, go on with: mini-tf train --resume run" in " ".join(out.split())
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")            # the text is found from any folder
     code, out, err = mini_tf("train", "--resume", "../run")
@@ -70,7 +69,7 @@ def test_train_and_resume(name, mini_tf, monkeypatch, tmp_path):
     assert tiny.contents("../run") == tiny.contents("../whole")
     code, out, err = mini_tf("train", "--resume", "../run")
     assert code == 0
-    assert "is finished; there is nothing to go on with" in err
+    assert "is finished: there is nothing to resume" in err
     assert mini_tf("doctor", "../run")[0] == 0
 
 
@@ -94,7 +93,7 @@ def test_what_cannot_be_resumed_is_one_sentence(mini_tf, monkeypatch, tmp_path):
     (tmp_path / "empty").mkdir()
     for arguments, message in {
         ("--resume", "none"): "there is no folder none",
-        ("--resume", "corpus"): "corpus is a file, expected a run folder",
+        ("--resume", "corpus"): "corpus is not a run folder",
         ("--resume", "empty"): "is not a run folder: it has no config.json",
         ("--resume", "run", "--steps", "5"): "--steps was given with --resume",
         ("--resume", "run", "--preset", "gpt"): "--preset was given with --resume",
@@ -102,7 +101,7 @@ def test_what_cannot_be_resumed_is_one_sentence(mini_tf, monkeypatch, tmp_path):
         code, _, err = mini_tf("train", *arguments)
         assert (code, message in err) == (2, True), err
         assert len(err.strip().splitlines()) == 1
-    with own("run"):
+    with FolderLock("run"):
         code, _, err = mini_tf("train", "--resume", "run")
         assert code == 2
         assert "is writing to" in err

@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 
 from mini_tf import cli
-from mini_tf.training import translation
+from mini_tf.training.registry import PRESETS
 
 import numpy as np
 import pytest
@@ -34,9 +34,9 @@ def pairs(tmp_path_factory):
 def mini_tf(command, monkeypatch, tmp_path):
     """mini_tf("translate", …) → (exit code, stdout, stderr), in an empty folder, with a tiny preset."""
     sizes = {"n": 16, "T": 10, "L": 1, "H": 2, "m": 8, "f": 32, "dropout": 0.0, "smoothing": 0.0}
-    tiny = replace(translation.TRANSLATION["translate"], model=sizes, learning_rate=1e-2, words=300, steps=150, every=50,
+    tiny = replace(PRESETS["translate"], model=sizes, learning_rate=1e-2, words=300, steps=150, every=50,
                    warm_up=20, least=1, longest=9)  # fmt: skip
-    monkeypatch.setitem(translation.TRANSLATION, "translate", tiny)
+    monkeypatch.setitem(PRESETS, "translate", tiny)
     monkeypatch.chdir(tmp_path)
     return command
 
@@ -47,9 +47,9 @@ def trained(pairs, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("runs") / "trained"
         sizes = {"n": 32, "T": 10, "L": 1, "H": 2, "m": 16, "f": 64, "dropout": 0.0, "smoothing": 0.0}
-        tiny = replace(translation.TRANSLATION["translate"], model=sizes, learning_rate=1e-2, words=300, steps=300,
+        tiny = replace(PRESETS["translate"], model=sizes, learning_rate=1e-2, words=300, steps=300,
                        every=100, warm_up=20, least=1, longest=9)  # fmt: skip
-        patch.setitem(translation.TRANSLATION, "translate", tiny)
+        patch.setitem(PRESETS, "translate", tiny)
         patch.setattr(sys, "argv", ["mini-tf", "train", "--preset", "translate", "--pairs", str(pairs), "--run", str(folder)])
         with pytest.raises(SystemExit) as end:
             cli.main()

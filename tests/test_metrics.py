@@ -6,7 +6,7 @@ from mini_tf.errors import UserError
 from mini_tf.metrics import (
     accuracy,
     confusion,
-    log_shares,
+    log_frequencies,
     log_softmax_at,
     perplexity,
     uniform_cross_entropy,
@@ -66,11 +66,11 @@ def test_log_softmax_at_words(rng):
         log_softmax_at(logits, words)
 
 
-def test_log_shares():
-    np.testing.assert_allclose(np.exp(log_shares(np.array([3, 0]), 2)), [3.5 / 4, 0.5 / 4])
-    np.testing.assert_allclose(np.exp(log_shares(None, 4)), 0.25)
+def test_log_frequencies():
+    np.testing.assert_allclose(np.exp(log_frequencies(np.array([3, 0]), 2)), [3.5 / 4, 0.5 / 4])
+    np.testing.assert_allclose(np.exp(log_frequencies(None, 4)), 0.25)
     with pytest.raises(UserError, match=r"shape \(2,\), expected \(3,\)"):
-        log_shares(np.zeros(2), 3)
+        log_frequencies(np.zeros(2), 3)
 
 
 def test_accuracy_is_the_share_of_right_predictions():

@@ -1,7 +1,7 @@
 """Tracing a model: every call with its line, in the order of the forward; backwards in the order they ended."""
 
 from mini_tf import ops
-from mini_tf.gradcheck import EXAMPLES
+from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.layers import Linear
 from mini_tf.trace import source_line, trace
 

@@ -9,14 +9,13 @@ from unittest.mock import patch
 
 from mini_tf.parallel import join
 from mini_tf.training import figures
-from mini_tf.training.null_run import NullRun
-from mini_tf.training.registry import every_preset
-from mini_tf.training.run import Run
+from mini_tf.training.registry import PRESETS
+from mini_tf.training.run import NullRun, Run
 from mini_tf.training.runner import train as train_preset
 
 import numpy as np
 
-NAMES = list(every_preset())
+NAMES = list(PRESETS)
 SIZES = {"T": 6, "L": 1, "H": 2, "m": 4, "f": 8, "k": 6, "dropout": 0.2, "word_dropout": 0.2}
 SUBJECTS = {"je": "I", "tu": "you", "nous": "we", "elles": "they"}
 VERBS = {"vois": "see", "veux": "want", "cherche": "seek", "aime": "like"}
@@ -25,7 +24,7 @@ THINGS = {"le chat": "the cat", "la mer": "the sea", "un livre": "a book", "tout
 
 def preset(name, **changes):
     """The preset in small; 12 steps, measured after every third."""
-    whole = every_preset()[name]
+    whole = PRESETS[name]
     sizes = {key: SIZES.get(key, value) for key, value in whole.model.items()}
     small = {"model": sizes, "steps": 12, "every": 3, "warm_up": 3, "learning_rate": 1e-2, "patience": 5}
     if whole.kind == "translation":

@@ -20,7 +20,7 @@ __all__ = ["app", "main", "out"]
 ORDER = [
     "train", "generate", "translate", "classify", "fill", "compare", "gradcheck", "explore", "presets", "labs", "doctor"
 ]  # fmt: skip
-app.registered_commands.sort(key=lambda command: ORDER.index(command.callback.__name__))
+app.registered_commands.sort(key=lambda command: ORDER.index(getattr(command.callback, "__name__", "")))
 
 
 def main() -> None:

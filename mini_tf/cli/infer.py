@@ -1,49 +1,41 @@
 """The commands that use a trained model: generate, translate, classify, fill."""
 
 import sys
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from mini_tf.cli import options
 from mini_tf.cli.app import app, keep_standard_output_for, note, out
-from mini_tf.cli.options import DeviceOption, LabelOption, TextOption, Unknown
-from mini_tf.cli.showing import coloured_words, confusion_table, strongest_words, write_on
+from mini_tf.cli.showing import coloured_words, numbers_table, strongest_words, write_on
 from mini_tf.errors import UserError
 from mini_tf.files import STANDARD
 
 import typer
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from mini_tf.layers.layer import Layer
-
 
 @app.command()
 def generate(
     run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train made")],
     prompt: Annotated[str, typer.Option(help="the words to go on from; \\n is a line break")] = "",
-    words: Annotated[int, typer.Option(help="how many words to write")] = 500,
+    words: Annotated[int, typer.Option(help="how many words to write", min=1)] = 500,
     temperature: Annotated[float, typer.Option(help="below 1 safer, above 1 bolder")] = 1.0,
-    top_k: Annotated[int | None, typer.Option(help="choose among the k most probable words only")] = None,
+    top_k: Annotated[int | None, typer.Option(help="choose among the k most probable words only", min=1)] = None,
     argmax: Annotated[bool, typer.Option("--argmax", help="always the most probable word")] = False,
-    unknown: Annotated[Unknown, typer.Option(help="words that the model does not know")] = Unknown.error,
+    unknown: Annotated[options.Unknown, typer.Option(help="words the model does not know")] = options.Unknown.error,
     seed: Annotated[int, typer.Option(help="of the random choices", min=0)] = 0,
-    device: DeviceOption = "auto",
+    device: options.Device = "auto",
 ) -> None:
     """Let a trained model continue a prompt."""
-    from mini_tf.backend import resolve_device
     from mini_tf.decoding import greedy, sample
     from mini_tf.text import tokenize
 
-    device = resolve_device(device)
-    if words < 1:
-        raise UserError(f"--words is {words}, expected at least 1")
     if not 0 < temperature < float("inf"):
         raise UserError(f"--temperature is {temperature:g}, expected a number above 0; --argmax takes the most "
                         "probable word")  # fmt: skip
-    if top_k is not None and top_k < 1:
-        raise UserError(f"--top-k is {top_k}, expected at least 1")
-    model, vocabulary = opened(run, "generate")
+    model, vocabulary = opened(run, "generate", device)
     tokens = tokenize(prompt.replace("\\n", "\n"))
     ids = vocabulary.encode(tokens, unknown.value)
     if len(ids) < len(tokens):
@@ -55,7 +47,7 @@ def generate(
 
     rng = np.random.default_rng(seed)
     choose = greedy if argmax else partial(sample, rng=rng, temperature=temperature, top_k=top_k)
-    write_on(model.to(device), vocabulary, ids, words, choose)
+    write_on(model, vocabulary, ids, words, choose)
 
 
 @app.command()
@@ -66,35 +58,30 @@ def translate(
     beam: Annotated[int, typer.Option(help="hypotheses followed at once; 1: always the most probable word")] = 5,
     length_penalty: Annotated[float, typer.Option(help="α ≥ 0: above 0 longer translations are preferred")] = 0.0,
     attention: Annotated[Path | None, typer.Option(help="draw where each word looks, into this picture")] = None,
-    device: DeviceOption = "auto",
+    device: options.Device = "auto",
 ) -> None:
     """Translate French sentences into English, a line for each."""
-    from mini_tf.backend import resolve_device
     from mini_tf.data.corpus import read_text
     from mini_tf.decoding.lines import save_attention, translate_lines
 
-    device = resolve_device(device)
     if sentence is not None and file is not None:
         raise UserError("a sentence and --file were given, expected one of them")
     if attention is not None and sentence is None:
         raise UserError("--attention draws one sentence: give it on the command line, in quotation marks")
     keep_standard_output_for(attention)
-    model, vocabularies = opened(run, "translate")
-    model.to(device)
+    model, vocabularies = opened(run, "translate", device)
     if sentence is not None:
-        batches = [[sentence]]
-    elif file is not None:
-        batches = [read_text(file, "a file of sentences", "sentences").splitlines()]
-    elif sys.stdin.isatty():
+        batches: Iterable[list[str]] = [[sentence]]
+    elif file is None and sys.stdin.isatty():
         batches = ([line] for line in sys.stdin)         # each is translated as soon as it is typed
     else:
-        batches = [read_text(STANDARD, "a file of sentences", "sentences").splitlines()]
+        batches = [read_text(file or STANDARD, "a file of sentences", "sentences").splitlines()]
     first = 1
     for lines in batches:
         translated = translate_lines(model, vocabularies, lines, beam, length_penalty, note, first)
         print(*translated, sep="\n", file=out.file)
         first += len(lines)
-    if attention is not None:
+    if attention is not None and sentence is not None:
         save_attention(attention, model, vocabularies, sentence, translated[0])
         note(f"attention drawn in {attention}")
 
@@ -106,29 +93,29 @@ def classify(
     words: Annotated[bool, typer.Option("--words", help="colour each word by what the gradient says of it")] = False,
     picture: Annotated[Path | None, typer.Option(help="draw attention and gradient of each word into it")] = None,
     table: Annotated[Path | None, typer.Option(help="instead of a text: classify a table's texts and count")] = None,
-    text_column: TextOption = "text",
-    label: LabelOption = "label",
-    device: DeviceOption = "auto",
+    text_column: options.TextColumn = "text",
+    label: options.LabelColumn = "label",
+    device: options.Device = "auto",
 ) -> None:
     """Say how probable each class of a text is, and which words speak for it; or test a classifier on a table."""
-    from mini_tf.backend import resolve_device
     from mini_tf.decoding import texts
 
-    device = resolve_device(device)
     if (text is None) == (table is None):
         raise UserError("expected a text in quotation marks, or --table FILE, and not both")
     if text is None and (words or picture):
         raise UserError("--words and --picture show one text: give it on the command line, in quotation marks")
     keep_standard_output_for(picture)
-    model, vocabulary = opened(run, "classify")
-    model.to(device)
+    model, vocabulary = opened(run, "classify", device)
     if table is not None:
         from mini_tf.data import read_labelled
 
-        found = texts.classify_table(model, vocabulary, read_labelled(table, text_column, label), note)
-        out.print(confusion_table(found, vocabulary.classes))
-        out.print(Text(f"right: {found.trace():,} of {found.sum():,}, {found.trace() / found.sum():.1%}"))
+        counts = texts.classify_table(model, vocabulary, read_labelled(table, text_column, label), note)
+        columns = ["label", *(f"predicted {name}" for name in vocabulary.classes)]
+        rows = [[name, *(f"{count:,}" for count in row)] for name, row in zip(vocabulary.classes, counts)]
+        out.print(numbers_table(columns, rows))
+        out.print(Text(f"right: {counts.trace():,} of {counts.sum():,}, {counts.trace() / counts.sum():.1%}"))
         return
+    assert text is not None                              # or there would be a table
     read, found = texts.classify_text(model, vocabulary, text, note)
     for k in found.log_p.argsort()[::-1]:
         p = float(found.p[k])
@@ -148,15 +135,13 @@ def fill(
     run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train --preset fill made")],
     text: Annotated[str, typer.Argument(help="a line with ____ for each word to be filled in")],
     guesses: Annotated[int, typer.Option(help="how many to show for each gap", min=1)] = 5,
-    device: DeviceOption = "auto",
+    device: options.Device = "auto",
 ) -> None:
     """Fill the gaps of a text with the most probable words."""
-    from mini_tf.backend import resolve_device
     from mini_tf.decoding.texts import fill_gaps
 
-    device = resolve_device(device)
-    model, vocabulary = opened(run, "fill")
-    filled, gaps = fill_gaps(model.to(device), vocabulary, text, guesses)
+    model, vocabulary = opened(run, "fill", device)
+    filled, gaps = fill_gaps(model, vocabulary, text, guesses)
     out.print(Text(filled))
     for number, gap in enumerate(gaps, 1):
         out.print(Text(f"gap {number}:", "bold") if len(gaps) > 1 else "", end="\n" if len(gaps) > 1 else "")
@@ -164,19 +149,21 @@ def fill(
             out.print(Text.assemble(f"  {word!r:<20}{p:6.3f}  ", ("█" * round(40 * p), "dim")))
 
 
-def opened(run: Path, command: str) -> "tuple[Layer, Any]":
-    """(model, vocabulary) of a run. Raises UserError if it is not for this command, and says what it is for."""
+def opened(run: Path, command: str, device: str) -> tuple[Any, Any]:
+    """(model, vocabulary) of a run, the model on the device. Raises UserError if it is for another command."""
+    from mini_tf.backend import resolve_device
     from mini_tf.models import Classifier, MaskedWordModel, TextModel, Translator
     from mini_tf.training.run import Run
 
-    kinds = {
-        "generate": (TextModel, "a language model; to let it write", ""),
-        "translate": (Translator, "a translator; to translate with it", " 'je suis content .'"),
-        "classify": (Classifier, "a classifier; to classify with it", " 'a text'"),
-        "fill": (MaskedWordModel, "a model that fills gaps; to fill one", " 'To be or not to ____'"),
-    }  # fmt: skip
+    kinds: list[tuple[str, type, str, str]] = [
+        ("generate", TextModel, "a language model; to let it write", ""),
+        ("translate", Translator, "a translator; to translate with it", " 'je suis content .'"),
+        ("classify", Classifier, "a classifier; to classify with it", " 'a text'"),
+        ("fill", MaskedWordModel, "a model that fills gaps; to fill one", " 'To be or not to ____'"),
+    ]
+    device = resolve_device(device)
     model, vocabulary = Run.open(run).load()
-    if not isinstance(model, kinds[command][0]):
-        right, (_, what, example) = next(item for item in kinds.items() if isinstance(model, item[1][0]))
+    right, _, what, example = next(kind for kind in kinds if isinstance(model, kind[1]))
+    if command != right:
         raise UserError(f"{run} holds {what}: mini-tf {right} {run}{example}")
-    return model, vocabulary
+    return model.to(device), vocabulary

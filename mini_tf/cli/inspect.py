@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import mini_tf
+from mini_tf.cli import options
 from mini_tf.cli.app import app, keep_standard_output_for, out
-from mini_tf.cli.options import QuietOption, ShapeOption
 from mini_tf.errors import UserError
 from mini_tf.files import is_stream
 from mini_tf.parallel.starting import mpi_here
@@ -20,7 +20,7 @@ from rich.text import Text
 def gradcheck(
     names: Annotated[list[str] | None, typer.Argument(help="names, or how they begin; or file.py::function")] = None,
     seed: Annotated[int, typer.Option(help="of the random numbers", min=0)] = 0,
-    shape: ShapeOption = None,
+    shape: options.Shape = None,
     arg: Annotated[
         list[str] | None, typer.Option(help="a value for an argument of your function or class: stride=2, W=randn(3,2)")
     ] = None,
@@ -49,7 +49,7 @@ def gradcheck(
     bind_twins: Annotated[
         bool, typer.Option("--bind-twins", help="after changing a formula and its twin: compare all twins")
     ] = False,
-    quiet: QuietOption = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Check hand-written gradients against measured slopes: mini_tf's, or your own.
 
@@ -63,8 +63,8 @@ def gradcheck(
         command.bind_twins(seed)
         return
     keep_standard_output_for(html, json)
-    told = command.told(constants or [], params or [], grads or [], methods)
-    subjects = command.chosen(names or [], shape or [], seed, arg or [], told)
+    options = command.checker_options(methods, constants=constants or [], params=params or [], grads=grads or [])
+    subjects = command.chosen(names or [], shape or [], seed, arg or [], options)
     if self_test:
         raise typer.Exit(command.plant_in_all(subjects, seed))
     raise typer.Exit(command.check_all(subjects, seed, html, json, solution))
@@ -87,11 +87,11 @@ def explore(
     corpus: Annotated[
         Path | None, typer.Option(help="the text that the small model learns from; - for standard input")
     ] = None,
-    shape: ShapeOption = None,
+    shape: options.Shape = None,
     arg: Annotated[list[str] | None, typer.Option(help="a value for an argument of your function: stride=2")] = None,
     solution: Annotated[bool, typer.Option("--solution", help="for an exercise: show its solution")] = False,
     seed: Annotated[int, typer.Option(help="seed of the random numbers", min=0)] = 0,
-    quiet: QuietOption = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Write a page that shows the backward pass line by line, with its numbers."""
     from mini_tf.explore.command import explored
@@ -119,7 +119,7 @@ def doctor(
     from mini_tf import kernels
     from mini_tf.backend import gpu_count
     from mini_tf.data import SHAKESPEARE, where
-    from mini_tf.kernels.binding import why_uncompiled
+    from mini_tf.kernels.compiling import why_uncompiled
     from mini_tf.kernels.threads import cores
 
     import numpy as np
@@ -163,7 +163,7 @@ def examined(folder: Path) -> bool:
     table = Table(box=None, show_header=False, pad_edge=False)
     for column in ("what", "verdict", "more"):
         table.add_column(column, overflow="fold")
-    found = report_of(Run.look(folder))
+    found = report_of(Run.find(folder))
     for what, verdict, more in found:
         sign = {"good": Text("✓", "green"), "bad": Text("✗", "bold red"), "": Text("·", "dim")}[verdict]
         table.add_row(Text(what), sign, Text(more))

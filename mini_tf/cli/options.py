@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands share: `device: options.Device = "auto"`."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -21,51 +21,51 @@ class Unknown(StrEnum):
 
 
 def _presets(beginning: str) -> list[tuple[str, str]]:
-    """For the shell, which completes a preset's name."""
-    from mini_tf.training.registry import every_preset
+    """For the shell's completion of a preset's name."""
+    from mini_tf.training.registry import PRESETS  # here, so that --help loads no models
 
-    return [(name, preset.description) for name, preset in every_preset().items() if name.startswith(beginning)]
+    return [(name, preset.description) for name, preset in PRESETS.items() if name.startswith(beginning)]
 
 
-PresetOption = Annotated[
+Preset = Annotated[
     str, typer.Option(help="quick (a minute or two), window, recurrent, gpt, pointer (the best), lab (up to an hour); "
                       "translate (French to English, minutes) or translate-hour; classify, classify-bag (texts with "
                       "labels, a minute); fill (words hidden in a text, minutes): see mini-tf presets",
                       autocompletion=_presets)
 ]  # fmt: skip
-SettingsOption = Annotated[
+Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="another value for an option of the preset, such as L=4 or learning_rate=0.003; may be "
                  "repeated; mini-tf presets NAME lists them all"),
 ]  # fmt: skip
-QuietOption = Annotated[
+Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="print nothing but notes and errors", callback=hush)
 ]  # fmt: skip
-PairsOption = Annotated[
+Pairs = Annotated[
     Path | None,
     typer.Option(help="for translate: lines English<TAB>French, as Tatoeba's; - for standard input [default: a "
                  "grammar's sentences]"),
 ]  # fmt: skip
-TableOption = Annotated[
+Table = Annotated[
     Path | None,
     typer.Option(help="for classify: a CSV file with texts and labels; - for standard input [default: sentences of "
                  "film reviews]"),
 ]  # fmt: skip
-TextOption = Annotated[str, typer.Option("--text", help="the table's column of texts")]
-LabelOption = Annotated[str, typer.Option("--label", help="the table's column of labels")]
-CorpusOption = Annotated[
+TextColumn = Annotated[str, typer.Option("--text", help="the table's column of texts")]
+LabelColumn = Annotated[str, typer.Option("--label", help="the table's column of labels")]
+Corpus = Annotated[
     Path | None, typer.Option(help="any UTF-8 text; - for standard input [default: Lab 6's Shakespeare]")
 ]
-FlavourOption = Annotated[
+Shakespeare = Annotated[
     Flavour, typer.Option(help="lab: nine plays as Lab 6 has them; clean: nothing lost of them; complete: all 38")
 ]
-RunOption = Annotated[Path | None, typer.Option(help="the run folder to make [default: runs/PRESET, runs/PRESET-2, …]")]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu, gpu, or gpu:1 for the second GPU")]
-TF32Option = Annotated[
+Run = Annotated[Path | None, typer.Option(help="the run folder to make [default: runs/PRESET, runs/PRESET-2, …]")]
+Device = Annotated[str, typer.Option(help="auto, cpu, gpu, or gpu:1 for the second GPU")]
+TF32 = Annotated[
     bool, typer.Option("--tf32", help="on a GPU: faster products, of factors with 3 decimal digits in place of 7")
 ]
-MemoryOption = Annotated[float | None, typer.Option(help="the most GB of a GPU's memory to use [default: all]")]
-ShapeOption = Annotated[
+Memory = Annotated[float | None, typer.Option(help="the most GB of a GPU's memory to use [default: all]")]
+Shape = Annotated[
     list[str] | None,
     typer.Option(help="of your function's arguments: x=3,4 or 'ids=2,3 int<7' or 'mask=3,3 bool' or y=onehot(4,5)"),
 ]  # fmt: skip

@@ -15,14 +15,14 @@ def presets(
     name: Annotated[str | None, typer.Argument(help="a preset: show all its options")] = None,
 ) -> None:
     """List the presets of mini-tf train; or, with a NAME, all options of one, which --set changes."""
-    from mini_tf.training.registry import every_preset, preset_named
+    from mini_tf.training.registry import PRESETS, preset_named
     from mini_tf.training.settings import options_of
 
     table = Table(box=None, header_style="bold", pad_edge=False, show_header=name is None)
     if name is None:
         for column in ("preset", "learns from", "what it is"):
             table.add_column(column, overflow="fold")
-        for preset in every_preset().values():
+        for preset in PRESETS.values():
             table.add_row(preset.name, preset.takes, preset.description)
         out.print(table)
         out.print(Text("Options of one, for --set: mini-tf presets NAME", "dim"))

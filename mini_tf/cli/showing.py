@@ -1,6 +1,6 @@
 """What the commands print: tables, coloured words, a text that is being written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mini_tf.cli.app import out
@@ -12,47 +12,18 @@ if TYPE_CHECKING:
     from mini_tf.models import TextModel
     from mini_tf.models.saliency import Saliency
     from mini_tf.text import Vocabulary
-    from mini_tf.types import Array
 
 
-def loss_table(results: dict, c: int) -> Table:
-    """The losses of a run, beside those of guessing."""
-    from mini_tf.metrics import perplexity
-
-    table = Table("", "nats per word", "perplexity", box=None, header_style="bold")
-    table.columns[1].justify = table.columns[2].justify = "right"
-    names = {
-        "uniform": f"every one of {c:,} words alike", "unigram": "by how often a word occurs",
-        "train": "model, training words", "validation": "model, validation words", "test": "model, test words",
-    }  # fmt: skip
-    for key, name in names.items():
-        loss = results[key]
-        table.add_row(name, f"{loss:.3f}", f"{perplexity(loss):,.0f}", style="bold" if key == "test" else None)
-    return table
-
-
-def comparison_table(rungs: list) -> Table:
-    """The models of a comparison: size, time, and the loss on all, on known and on new test words."""
-    columns = "", "numbers", "seconds", "nats", "perplexity", "known", "new"
-    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+def numbers_table(columns: Sequence[str], rows: list[list[str]], bold: int | None = None) -> Table:
+    """A table with labels in the first column and numbers in the others; bold: the row to stress"""
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False, show_header=any(columns))
     for column in table.columns:
         column.no_wrap, column.justify = True, "right"
     table.columns[0].justify = "left"
-    for r in rungs:
-        table.add_row(
-            r.model, f"{r.parameters:,}", f"{r.seconds:,.0f}", f"{r.test:.3f}", f"{r.perplexity:,.0f}",
-            f"{r.known:.3f}", f"{r.new:.3f}",
-        )  # fmt: skip
-    return table
-
-
-def confusion_table(confusion: "Array", classes: list[str]) -> Table:
-    """How often a classifier took each class for each."""
-    table = Table("it is", *(f"says {name}" for name in classes), box=None, header_style="bold")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for name, row in zip(classes, confusion):
-        table.add_row(name, *(f"{count:,}" for count in row))
+    for row in rows:
+        table.add_row(*row)
+    if bold is not None:
+        table.rows[bold].style = "bold"
     return table
 
 

@@ -1,63 +1,49 @@
 """The commands that train: train, compare."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+from mini_tf.cli import options
 from mini_tf.cli.app import app, note, out
-from mini_tf.cli.options import (
-    CorpusOption,
-    DeviceOption,
-    Flavour,
-    FlavourOption,
-    LabelOption,
-    MemoryOption,
-    PairsOption,
-    PresetOption,
-    QuietOption,
-    RunOption,
-    SettingsOption,
-    TableOption,
-    TextOption,
-    TF32Option,
-)
-from mini_tf.cli.showing import comparison_table, loss_table
+from mini_tf.cli.showing import numbers_table
 from mini_tf.errors import Terminated, UserError
 from mini_tf.files import STANDARD
 from mini_tf.parallel.starting import join
 from mini_tf.terminal import quoted
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
     from mini_tf.training.classification import LabelledTexts
-    from mini_tf.training.language import Corpus
+    from mini_tf.training.language import Corpus, Language
     from mini_tf.training.masking import Passages
     from mini_tf.training.run import Run
     from mini_tf.training.task import Task
-    from mini_tf.training.translation import Bitext
+    from mini_tf.training.translation import Bitext, Translation
+
+Results = dict[str, Any]
 
 
 @app.command(short_help="Train a model, by a preset, on Shakespeare or a text of your own.")
 def train(
     context: typer.Context,
-    preset: PresetOption = "quick",
-    corpus: CorpusOption = None,
-    shakespeare: FlavourOption = Flavour.lab,
-    pairs: PairsOption = None,
-    table: TableOption = None,
-    text: TextOption = "text",
-    label: LabelOption = "label",
-    run: RunOption = None,
-    settings: SettingsOption = None,
+    preset: options.Preset = "quick",
+    corpus: options.Corpus = None,
+    shakespeare: options.Shakespeare = options.Flavour.lab,
+    pairs: options.Pairs = None,
+    table: options.Table = None,
+    text: options.TextColumn = "text",
+    label: options.LabelColumn = "label",
+    run: options.Run = None,
+    settings: options.Settings = None,
     steps: Annotated[int | None, typer.Option(help="batches to train on [default: the preset's]")] = None,
     seed: Annotated[int, typer.Option(help="of the initial weights, the batches and the sample", min=0)] = 0,
-    device: DeviceOption = "auto",
-    tf32: TF32Option = False,
-    gpu_memory: MemoryOption = None,
+    device: options.Device = "auto",
+    tf32: options.TF32 = False,
+    gpu_memory: options.Memory = None,
     resume: Annotated[
         Path | None, typer.Option(help="go on with the training in this run folder, exactly where it stopped")
     ] = None,
@@ -73,7 +59,7 @@ def train(
             "[default: if all of them are on one machine]",
         ),
     ] = None,
-    quiet: QuietOption = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Train a language model on a text and let it write; a translator on pairs of sentences; a classifier on texts with
     labels; or a model that fills gaps.
@@ -83,61 +69,57 @@ def train(
     predictions.tsv.
     mpiexec -n N mini-tf train … trains on N processes, each on its share of every batch.
     """
-    from mini_tf.training.null_run import NullRun
     from mini_tf.training.registry import preset_named, resumed
-    from mini_tf.training.run import Run
+    from mini_tf.training.run import NullRun, Run
     from mini_tf.training.settings import with_settings
 
     set_up_gpu(tf32, gpu_memory)
-    one_machine = join().on_one_machine()                # where sharing the update is faster, too
-    group = join(one_machine if sharded is None else sharded)
+    on_one_machine = join().on_one_machine()             # where sharding the optimizer is faster, too
+    group = join(on_one_machine if sharded is None else sharded)
     group.preparing = True
     if resume is not None:
-        given = [option.opts[0] for option in context.command.params
-                 if option.name not in ("resume", "rescue", "device", "tf32", "gpu_memory", "sharded", "quiet")
-                 and context.get_parameter_source(option.name).name == "COMMANDLINE"]  # fmt: skip
-        if given:
-            raise UserError(f"{given[0]} was given with --resume, which goes on with the settings of the run: leave "
-                            "it out")  # fmt: skip
-        with Run.resume(resume) if group.first else NullRun(resume) as folder, kept(folder):
+        refuse_beside_resume(context)
+        with Run.resume(resume) if group.first else NullRun(resume) as folder, resumable(folder):
             folder.rescue = rescue
             if group.of_first(folder.is_finished()):
-                note(f"{resume} is finished; there is nothing to go on with. How it went: mini-tf doctor {resume}")
+                note(f"{resume} is finished: there is nothing to resume. How it went: mini-tf doctor {resume}")
                 return
             chosen, folder.command, steps, seed = resumed(resume, group.of_first(folder.config()))
-            trained(folder, chosen, folder.command, steps, seed, device)
+            train_and_show(folder, chosen, folder.command, steps, seed, device)
         return
     chosen = with_settings(preset_named(preset), settings or [])
-    sources = {"--corpus": corpus, "--pairs": pairs, "--table": table}
-    takes = chosen.takes
-    given = next((option for option, path in sources.items() if path is not None and option != takes), None)
-    if given is not None:
-        for_it = {"--pairs": "translate", "--table": "classify", "--corpus": "quick"}[given]
-        raise UserError(f"--preset {preset} learns from {takes} FILE, not from {given}; for {given}: --preset {for_it}")
-    path = sources[takes]
+    sources: dict[str, tuple[Path | None, dict[str, str]]] = {
+        "--corpus": (corpus, {"shakespeare": shakespeare.value}), "--pairs": (pairs, {}),
+        "--table": (table, {"text": text, "label": label}),
+    }  # fmt: skip
+    for option, (path, _) in sources.items():
+        if path is not None and option != chosen.takes:
+            fitting = {"--pairs": "translate", "--table": "classify", "--corpus": "quick"}[option]
+            raise UserError(f"--preset {preset} learns from {chosen.takes} FILE, not from {option}; for {option}: "
+                            f"--preset {fitting}")  # fmt: skip
+    path, more = sources[chosen.takes]
     if group.size > 1 and str(path) == STANDARD:
-        raise UserError(f"{takes} - with several processes: only rank 0 has standard input; name a file")
-    options = {"--corpus": {"shakespeare": shakespeare.value}, "--pairs": {}, "--table": {"text": text, "label": label}}
+        raise UserError(f"{chosen.takes} - with several processes: only rank 0 has standard input; name a file")
     if rescue is not None and rescue.exists() and not (rescue.is_dir() and not any(rescue.iterdir())):
-        raise UserError(f"--rescue {rescue} is there and is no empty folder, expected a new or an empty one")
-    with Run.new(run, chosen.name) if group.first else NullRun(run) as folder, kept(folder):
-        group.of_first(None)                              # here the others hear of it if the folder cannot be made
-        folder.command = {"path": as_kept(path)} | options[takes]
+        raise UserError(f"--rescue {rescue} exists and is not an empty folder, expected a new or an empty one")
+    with Run.new(run, chosen.name) if group.first else NullRun(run) as folder, resumable(folder):
+        group.of_first(None)                              # here the others learn if the folder cannot be made
+        folder.command = {"path": full_name(path)} | more
         folder.rescue = rescue
-        trained(folder, chosen, {"path": path} | options[takes], steps, seed, device)
+        train_and_show(folder, chosen, {"path": path} | more, steps, seed, device)
 
 
 @app.command(short_help="Train all language models on the same words, and compare them.")
 def compare(
-    corpus: CorpusOption = None,
-    shakespeare: FlavourOption = Flavour.lab,
+    corpus: options.Corpus = None,
+    shakespeare: options.Shakespeare = options.Flavour.lab,
     run: Annotated[Path, typer.Option(help="the folder for the table and the runs; goes on where it stopped")] = Path(
         "runs/compare"
     ),
-    steps: Annotated[int | None, typer.Option(help="batches for each model, for a quick look")] = None,
+    steps: Annotated[int | None, typer.Option(help="batches for each model, for a quick look", min=1)] = None,
     seed: Annotated[int, typer.Option(help="of the initial weights and the order of the batches", min=0)] = 0,
-    device: DeviceOption = "auto",
-    quiet: QuietOption = False,
+    device: options.Device = "auto",
+    quiet: options.Quiet = False,
 ) -> None:
     """Train all models, from counting words to copying them, and compare them on the same test words.
 
@@ -148,8 +130,6 @@ def compare(
     from mini_tf.experiment.ladder import climb
     from mini_tf.training.task import text_named
 
-    if steps is not None and steps < 1:
-        raise UserError(f"--steps is {steps}, expected at least 1")
     text = text_named({"path": corpus, "shakespeare": shakespeare.value})
     try:
         rungs = climb(
@@ -159,20 +139,23 @@ def compare(
     except KeyboardInterrupt:
         note(f"interrupted; the same command goes on, with what is in {run}")
         raise
-    out.print(comparison_table(rungs))
-    for line in (
-        "numbers: learned, or counted; seconds: of training; nats: cross-entropy of the",
-        "test words; known, new: of those that occur before the test part, that do not.",
-        "N-grams count the validation words, too, which networks do not learn from: what",
-        "they reach without is in table.md.",
-    ):
-        out.print(Text(line, "dim"))
-    out.print(Text(f"Kept in {run}: table.png, table.md (with samples), table.csv, and a run of each neural model"))
+    columns = ["", "parameters", "seconds", "nats", "perplexity", "known", "new"]
+    out.print(numbers_table(columns, [
+        [r.model, f"{r.parameters:,}", f"{r.seconds:,.0f}", f"{r.test:.3f}", f"{r.perplexity:,.0f}", f"{r.known:.3f}",
+         f"{r.new:.3f}"] for r in rungs
+    ]))  # fmt: skip
+    out.print(Text(
+        "parameters: learned, or counted; seconds: of training; nats: cross-entropy of the\n"
+        "test words; known, new: of those that occur before the test part, that do not.\n"
+        "N-grams count the validation words, too, which networks do not learn from: what\n"
+        "they reach without is in table.md.", "dim"
+    ))  # fmt: skip
+    out.print(Text(f"Saved in {run}: table.png, table.md (with samples), table.csv, and a run of each neural model"))
 
 
 def set_up_gpu(tf32: bool, gigabytes: float | None) -> None:
     """What --tf32 and --gpu-memory ask for."""
-    from mini_tf import gpu
+    from mini_tf import gpu  # here, so that --help does not load it
 
     if gigabytes is not None:
         gpu.limit_memory(gigabytes)
@@ -181,99 +164,109 @@ def set_up_gpu(tf32: bool, gigabytes: float | None) -> None:
         note(gpu.COSTS)
 
 
-def as_kept(path: Path | None) -> str | None:
-    """How a run's config.json names the file that it learns from: by its full name; "-" is standard input."""
+def refuse_beside_resume(context: typer.Context) -> None:
+    """Raises UserError if an option was given that --resume takes from the run."""
+    allowed = ("resume", "rescue", "device", "tf32", "gpu_memory", "sharded", "quiet")
+    for option in context.command.params:
+        source = context.get_parameter_source(str(option.name))
+        if option.name not in allowed and source is not None and source.name == "COMMANDLINE":
+            raise UserError(f"{option.opts[0]} was given with --resume, which goes on with the settings of the run: "
+                            "leave it out")  # fmt: skip
+
+
+def full_name(path: Path | None) -> str | None:
+    """A file's name in a run's config.json, which is read in any folder; "-" is standard input."""
     return None if path is None else STANDARD if str(path) == STANDARD else str(path.absolute())
 
 
 @contextmanager
-def kept(run: "Run") -> Iterator["Run"]:
-    """Inside the block, a training that is ended by a signal says how to go on with it."""
+def resumable(run: "Run") -> Iterator["Run"]:
+    """Inside the block, a training that a signal ends says how to resume it."""
     try:
         yield run
     except (Terminated, KeyboardInterrupt) as end:
         if (run.folder / "config.json").exists():
             how = "terminated" if isinstance(end, Terminated) else "interrupted"
-            note(f"{how}: the training is kept, and goes on with: {run.how_to_go_on()}")
+            note(f"{how}: the training is saved, and goes on with: {run.how_to_go_on()}")
         raise
 
 
-def trained(run: "Run", preset: "Task", command: dict, steps: int | None, seed: int, device: str) -> None:
+def train_and_show(
+    run: "Run", preset: "Task", command: dict[str, Any], steps: int | None, seed: int, device: str
+) -> None:
     """Train the preset's model, on what the command names, into the run; show how good it is, and what to try."""
-    from mini_tf.training.runner import train
+    from mini_tf.training.runner import train  # here, so that --help loads no models
 
     data = preset.read(command, seed)
     _, prepared, results = train(preset, data, run, steps, seed, device, say=lambda line: out.print(Text(line)))
-    if results:                                          # of several processes, only rank 0 has them
-        SHOW[preset.kind](run, preset, prepared, results)
+    if not results:                                      # of several processes, only rank 0 has them
+        return
+    files, try_next = SHOW[preset.kind](run, preset, prepared, results)
+    out.print(Text(f"Saved in {run.folder}: curves.png, {files}, metrics.csv, the model. Now try"))
+    out.print(Text(f"  mini-tf {try_next}"))
 
 
-def show_writing(run: "Run", preset: "Task", corpus: "Corpus", results: dict) -> None:
-    """The losses of a language model, and what it writes."""
+def show_writing(run: "Run", preset: "Language", corpus: "Corpus", results: Results) -> tuple[str, str]:
+    """Show the losses of a language model, and what it writes. Returns the files it made, and a command to try."""
+    from mini_tf.metrics import perplexity
     from mini_tf.text import join as join_words
     from mini_tf.text import tokenize
-    from mini_tf.training.presets import GIVEN_WORDS
+    from mini_tf.training.language import PROMPT_WORDS
 
-    out.print(loss_table(results, len(corpus.vocabulary)))
+    names = {
+        "uniform": f"guessing any of {len(corpus.vocabulary):,} words", "unigram": "guessing by word frequency",
+        "train": "model, training words", "validation": "model, validation words", "test": "model, test words",
+    }  # fmt: skip
+    rows = [[what, f"{results[key]:.3f}", f"{perplexity(results[key]):,.0f}"] for key, what in names.items()]
+    out.print(numbers_table(["", "nats per word", "perplexity"], rows, bold=-1))
     written = tokenize((run / "sample.txt").read_text(encoding="utf-8"))
-    out.print(Text(f"The model writes on from {GIVEN_WORDS} words of the test text:", style="bold"))
-    out.print(Text(join_words(written[: GIVEN_WORDS + 100])))
-    out.print(Text(f"Kept in {run.folder}: curves.png, sample.txt (500 words), metrics.csv, the model. Now try"))
+    out.print(Text(f"The model continues {PROMPT_WORDS} words of the test text:", style="bold"))
+    out.print(Text(join_words(written[: PROMPT_WORDS + 100])))
     lines = [line.split() for line in join_words(written).split("\n")]
-    prompt = " ".join(max(lines[:10], key=len)[:4])      # words that it knows
-    out.print(Text(f"  mini-tf generate {quoted(str(run.folder))} --prompt {quoted(prompt)}"))
+    prompt = " ".join([word for word in max(lines[:10], key=len) if "'" not in word][:4])      # words that it knows
+    return f"sample.txt ({preset.sample_words} words)", f"generate {quoted(str(run.folder))} --prompt {quoted(prompt)}"
 
 
-def show_translating(run: "Run", preset: "Task", bitext: "Bitext", results: dict) -> None:
-    """How good a translator is, and some translations."""
-    table = Table("", "", box=None, show_header=False)
-    table.columns[1].justify = "right"
-    table.add_row("validation, test loss, in nats per word", f"{results['validation']:.3f}, {results['test']:.3f}")
-    table.add_row(f"BLEU of {results['tested']:,} new sentences, greedy", f"{results['bleu_greedy']:.1f}")
-    table.add_row(f"BLEU, beam {preset.beam}", f"{results['bleu']:.1f}", style="bold")
-    table.add_row("the same, each reference alone", f"{results['bleu_one_reference']:.1f}")
-    out.print(table)
+def show_translating(run: "Run", preset: "Translation", bitext: "Bitext", results: Results) -> tuple[str, str]:
+    """Show how good a translator is, and some translations. Returns as `show_writing`."""
+    rows = [
+        ["validation, test loss, in nats per word", f"{results['validation']:.3f}, {results['test']:.3f}"],
+        [f"BLEU of {results['tested']:,} new sentences, greedy", f"{results['bleu_greedy']:.1f}"],
+        [f"BLEU, beam {preset.beam}", f"{results['bleu']:.1f}"],
+    ]
+    out.print(numbers_table(["", ""], rows, bold=-1))
     examples = (run / "translations.tsv").read_text(encoding="utf-8").splitlines()[1:9]
     for french, english, reference in (line.split("\t") for line in examples):
         right = "" if english == reference else f"  (reference: {reference})"
         out.print(Text.assemble((f"{french}  → ", "dim"), english, (right, "dim")))
     example = examples[0].split("\t")[0]
-    out.print(Text(f"Kept in {run.folder}: curves.png, translations.tsv, metrics.csv, the model. Now try"))
-    out.print(Text(f'  mini-tf translate {quoted(str(run.folder))} "{example}" --attention attention.png'))
+    return "translations.tsv", f'translate {quoted(str(run.folder))} "{example}" --attention attention.png'
 
 
-def show_classifying(run: "Run", preset: "Task", texts: "LabelledTexts", results: dict) -> None:
-    """How good a classifier is."""
-    table = Table("", "accuracy", box=None, header_style="bold")
-    table.columns[1].justify = "right"
+def show_classifying(run: "Run", preset: "Task", texts: "LabelledTexts", results: Results) -> tuple[str, str]:
+    """Show how good a classifier is. Returns as `show_writing`."""
     names = {
         "largest": "always the largest class", "bayes": "naive Bayes on word counts",
         "logistic": "logistic regression on word counts",
         "accuracy": f"{preset.name}, on {len(texts.test_texts):,} new texts",
     }  # fmt: skip
-    for key, name in names.items():
-        table.add_row(name, f"{results[key]:.1%}", style="bold" if key == "accuracy" else None)
-    out.print(table)
+    out.print(numbers_table(["", "accuracy"], [[what, f"{results[key]:.1%}"] for key, what in names.items()], bold=-1))
     example = min(texts.test_texts, key=lambda text: abs(len(text) - 60)).replace('"', "'")
-    out.print(Text(f"Kept in {run.folder}: curves.png, confusion.png, predictions.tsv, the model. Now try"))
-    out.print(Text(f'  mini-tf classify {quoted(str(run.folder))} "{example}" --words'))
+    return "confusion.png, predictions.tsv", f'classify {quoted(str(run.folder))} "{example}" --words'
 
 
-def show_filling(run: "Run", preset: "Task", passages: "Passages", results: dict) -> None:
-    """The losses of a model of masked words, and what it puts into gaps."""
-    table = Table("", "nats per hidden word", box=None, header_style="bold")
-    table.columns[1].justify = "right"
-    for key, name in (("unigram", "by how often a word occurs"), ("test", "model, test lines")):
-        table.add_row(name, f"{results[key]:.3f}", style="bold" if key == "test" else None)
-    out.print(table)
+def show_filling(run: "Run", preset: "Task", passages: "Passages", results: Results) -> tuple[str, str]:
+    """Show the losses of a model of masked words, and what it puts into gaps. Returns as `show_writing`."""
+    names = {"unigram": "guessing by word frequency", "test": "model, test lines"}
+    rows = [[what, f"{results[key]:.3f}"] for key, what in names.items()]
+    out.print(numbers_table(["", "nats per hidden word"], rows, bold=-1))
     shown = (run / "sample.txt").read_text(encoding="utf-8").splitlines()
     out.print(Text("\n".join(shown[:12])))
-    out.print(Text(f"Kept in {run.folder}: curves.png, sample.txt, metrics.csv, the model. Now try"))
     example = next((line for line in shown if "____" in line), "____")
-    out.print(Text(f'  mini-tf fill {quoted(str(run.folder))} "{example}"'))
+    return "sample.txt", f'fill {quoted(str(run.folder))} "{example}"'
 
 
-SHOW = {
+SHOW: dict[str, Callable[..., tuple[str, str]]] = {
     "language": show_writing, "translation": show_translating, "classification": show_classifying,
     "masking": show_filling,
 }  # fmt: skip

@@ -6,8 +6,6 @@ from pathlib import Path
 from mini_tf.errors import UserError
 from mini_tf.files import STANDARD, PathLike
 
-__all__ = ["read_corpus"]
-
 
 def read_corpus(path: PathLike) -> str:
     """The text of the file `path`, as one string with "\\n" between lines. "-" is standard input.
@@ -21,28 +19,24 @@ def read_corpus(path: PathLike) -> str:
 
 def read_text(path: PathLike, kind: str, needs: str) -> str:
     """As `read_corpus`, for any kind of text; the messages say that `kind` ("a corpus") needs `needs` ("words")."""
-    path = Path(path)
-    if str(path) == STANDARD:
-        path, data = "standard input", _standard_input(kind)
-    else:
-        data = _content(path, kind)
+    name, data = ("standard input", _standard_input(kind)) if str(path) == STANDARD else (path, _content(path, kind))
     try:
         text = data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         encoding = "UTF-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "LATIN1"      # most likely
         raise UserError(
-            f"{path} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}, in line {line}, does not "
+            f"{name} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}, in line {line}, does not "
             f"fit; save the file as UTF-8, e.g. with `iconv -f {encoding} -t UTF-8`"
         ) from None
     if not text.strip():
         what = "has nothing but white space" if text else "is empty"
-        raise UserError(f"{path} {what}; {kind} needs {needs}, so name a file that has some")
+        raise UserError(f"{name} {what}; {kind} needs {needs}, so name a file that has some")
     return text.replace("\r\n", "\n")
 
 
 def _standard_input(kind):
-    """The bytes of standard input, to its end. Raises UserError if nobody would write into it."""
+    """The bytes of standard input, to its end. Raises UserError if nothing is piped into it."""
     if sys.stdin is None or sys.stdin.isatty():
         raise UserError(f"{kind} was to come from standard input, and nothing is sent there: add `< FILE`, or name the "
                         "file")  # fmt: skip
@@ -50,14 +44,12 @@ def _standard_input(kind):
 
 
 def _content(path, kind):
-    """The bytes of a file, or of a pipe that someone writes into."""
+    """The bytes of a file, or of a pipe."""
     try:
-        return path.read_bytes()
+        return Path(path).read_bytes()
     except FileNotFoundError:
-        raise UserError(
-            f"there is no file {path}; {kind} is a text file in UTF-8, so check the name and the folder"
-        ) from None
-    except IsADirectoryError:
-        raise UserError(f"{path} is a folder; {kind} is one text file in UTF-8, so name a file in it") from None
+        raise UserError(f"there is no file {path}; {kind} is a text file in UTF-8, so check the name and the folder"
+                        ) from None  # fmt: skip
     except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}); check its name and its permissions") from error
+        raise UserError(f"{path} cannot be read ({error.strerror}); {kind} is one text file in UTF-8, so check its "
+                        "name and its permissions") from error  # fmt: skip

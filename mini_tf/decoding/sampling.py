@@ -51,9 +51,7 @@ def sample(logits: Array, rng: np.random.Generator, temperature: float = 1.0, to
     return (cumulative > u).argmax(-1)                                       # the first word whose share reaches u
 
 
-def generate(
-    model: TextModel, prompt: ArrayLike, words: int, choose: Callable[[Array], Array]
-) -> Iterator[int]:
+def generate(model: TextModel, prompt: ArrayLike, words: int, choose: Callable[[Array], Array]) -> Iterator[int]:
     """Write `words` more words after the prompt, one at a time: an iterator over their ids.
 
     X_u = [x_u, …, x_{T−1+u}],   x_{T+u} = choose(logits(X_u)):  each word written joins the history, which moves along.
@@ -65,7 +63,7 @@ def generate(
     """
     check_whole(0, words=words)
     reader = model.reader()
-    new = _checked_prompt(prompt, model)
+    new = checked_ids(prompt, model.c, "the prompt")
     for _ in range(words):
         word = int(choose(reader.read(new))[0])
         yield word
@@ -75,17 +73,6 @@ def generate(
 def continuations(model: TextModel, prompt: ArrayLike, most: int = 10) -> tuple[Array, Array]:
     """(ids, probabilities) of the `most` most probable words after the prompt, the best first; `most` is at least 1."""
     check_whole(most=most)
-    p, _ = ops.softmax(shifted_logits(model.reader().read(_checked_prompt(prompt, model)))[0])
+    p, _ = ops.softmax(shifted_logits(model.reader().read(checked_ids(prompt, model.c, "the prompt")))[0])
     best = np.argsort(-p, kind="stable")[:most]
     return best, p[best]
-
-
-def _checked_prompt(prompt, model):
-    try:
-        prompt = np.asarray(prompt)
-    except ValueError:                                   # lists of different lengths
-        prompt = np.asarray(None)
-    if prompt.ndim != 1 or (prompt.size and prompt.dtype.kind not in "iu"):
-        raise UserError(f"the prompt has shape {prompt.shape} and dtype {prompt.dtype}, expected the ids of words in "
-                        "one row: try vocabulary.encode(tokenize(text))")  # fmt: skip
-    return checked_ids(prompt, model.c, "the prompt")

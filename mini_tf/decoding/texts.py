@@ -1,4 +1,4 @@
-"""What a trained classifier says of a text, and what a trained MaskedWordModel puts into its gaps."""
+"""Classify a text with a trained classifier; fill its gaps with a trained MaskedWordModel."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from mini_tf.errors import UserError
 from mini_tf.metrics import confusion
 from mini_tf.models.classifier import Classifier
 from mini_tf.models.masked import MaskedWordModel
-from mini_tf.models.saliency import Saliency, attention_seen, saliency
+from mini_tf.models.saliency import Saliency, record_attention, saliency
 from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import split_sentence
 from mini_tf.text.tokens import Vocabulary, join, tokenize
@@ -43,11 +43,11 @@ def classify_table(
     model: Classifier, vocabulary: ClassVocabulary, examples: Sequence[Sequence[str]],
     note: Callable[[str], None] = lambda line: None,
 ) -> Array:  # fmt: skip
-    """How often a classifier takes each class for each, (classes, classes) int, for (text, label) strings.
+    """The confusion matrix (classes, classes) of a classifier on (text, label) strings: rows are the true classes.
 
     Raises UserError for a text without words, and for a label that does not occur in training.
     """
-    from mini_tf.training.classification import log_probabilities
+    from mini_tf.training.classification import log_probabilities  # here, because it imports this module
 
     texts, labels = vocabulary.read_all(examples)
     long = sum(len(ids) > model.T for ids in texts)
@@ -60,21 +60,21 @@ def classify_table(
 def save_words(
     path: PathLike, model: Classifier, vocabulary: ClassVocabulary, words: list[str], found: Saliency
 ) -> None:
-    """A picture of what attention looks at in a text, and of what the gradient says of each word."""
-    from mini_tf.training.figures import draw_words, save_figure
+    """A picture of the attention that each word of a text receives, and of its saliency."""
+    from mini_tf.training.figures import draw_words, save_figure  # here, because it loads Matplotlib
 
     attention = attention_received(model, vocabulary.encode(words))
-    save_figure(path, draw_words(words, found, vocabulary.classes, attention))
+    save_figure(path, draw_words(words, found, list(vocabulary.classes), attention))
 
 
 def attention_received(model: Classifier, ids: Array) -> Array | None:
-    """(T,) how much of the attention of all words each word of a text gets, in the mean over layers, heads and words;
-    None for a bag of words, which has no attention. With [CLS] it is the attention of [CLS] that counts.
+    """(T,) the attention that each word of a text receives, in the mean over layers, heads and words, or from [CLS]
+    alone if there is one; None for a bag of words, which has no attention.
     """
-    seen = attention_seen(lambda: model.logits(ids[None]))               # L times (1, H, T, T)
-    if not seen:
+    recorded = record_attention(lambda: model.logits(ids[None]))         # L times (1, H, T, T)
+    if not recorded:
         return None
-    weights = np.mean([A[0] for A in seen], axis=(0, 1))                 # (T, T)
+    weights = np.mean([A[0] for A in recorded], axis=(0, 1))                 # (T, T)
     return weights.mean(0) if model.cls is None else weights[0, 1:]
 
 
@@ -93,7 +93,7 @@ def fill_gaps(
 ) -> tuple[str, list[list[tuple[str, float]]]]:
     """(filled, gaps): the text with the most probable word in each gap, ____ or [MASK]; and `best_words` of each.
 
-    All gaps are guessed from the words that are there, none from a guess for another. A line break is added at the end,
+    Each gap is filled from the words given, none from a guess for another gap. A line break is added at the end,
     because the model learned from whole lines.
     Raises UserError for a text without a gap, with words that the model does not know, and of more than T words.
     """

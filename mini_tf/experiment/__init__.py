@@ -6,6 +6,5 @@
 
 from mini_tf.experiment.new_words import NewWords
 from mini_tf.experiment.pointer_transformer import PointerTransformer
-from mini_tf.experiment.presets import POINTER
 
-__all__ = ["POINTER", "NewWords", "PointerTransformer"]
+__all__ = ["NewWords", "PointerTransformer"]

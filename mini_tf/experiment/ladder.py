@@ -11,14 +11,15 @@ from time import perf_counter
 from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
 from mini_tf.experiment.figures import draw_ladder
-from mini_tf.files import own, sweep, write_text
+from mini_tf.files import FolderLock, sweep, write_text
 from mini_tf.metrics import perplexity, uniform_cross_entropy
 from mini_tf.models import NGramModel, TextModel
 from mini_tf.progress import progress_bar
 from mini_tf.text import Vocabulary, join, tokenize
 from mini_tf.training.batches import ConsecutiveWindows, split_words
 from mini_tf.training.figures import save_figure
-from mini_tf.training.presets import GIVEN_WORDS, PRESETS
+from mini_tf.training.language import PROMPT_WORDS
+from mini_tf.training.registry import PRESETS
 from mini_tf.training.run import Run
 from mini_tf.training.runner import about as about_run
 from mini_tf.training.runner import train
@@ -27,7 +28,7 @@ from mini_tf.types import Array, PathLike
 import numpy as np
 
 BAR = "Kneser-Ney, order 3"      # a neural model has to beat it to show that it learned more than counting does
-TOLD = "the same, told new words"
+ORACLE = "the same, told new words"
 NEURAL = {                       # {preset: how the table calls it}, from the oldest to the best
     "window": "fixed window, 4 words",
     "recurrent": "recurrent network",
@@ -35,7 +36,7 @@ NEURAL = {                       # {preset: how the table calls it}, from the ol
     "pointer": "transformer that copies",
 }
 MIXED = "it, mixed with counts"
-TOLD_SHARE = 0.99                # of p_0 for the new words, if a model is told which they are; not tuned
+ORACLE_SHARE = 0.99              # of p_0 for the new words, if a model is told which they are; not tuned
 DISCOUNTS = np.arange(0.5, 1, 0.05)
 CONTEXT = 1024                   # words that a model may read before the first one that is scored
 SAMPLE = 40
@@ -91,21 +92,11 @@ class Words:
             "validation": (self.validation_start, self.test_start), "test": (self.test_start, len(self.ids))
         }[part]  # fmt: skip
         first = max(start - CONTEXT, 0)
-        options = {} if on_batch is None else {"on_batch": on_batch}
-        return model.log_probabilities(self.ids[first:stop], start - first, **options)
-
-    def rung(
-        self, name: str, parameters: int, seconds: float, validation: Array, test: Array, about: str, sample: str
-    ) -> Rung:
-        """A row of the table, from ln p of the words of the validation and the test part."""
-        new = -float(test[self.is_new].mean()) if self.is_new.any() else float("nan")
-        known = -float(test[~self.is_new].mean())
-        return Rung(name, int(parameters), float(seconds), -float(validation.mean()), -float(test.mean()), known, new,
-                    about, sample)  # fmt: skip
+        return model.log_probabilities(self.ids[first:stop], start - first, on_batch)
 
     def written_by(self, model: TextModel, seed: int) -> str:
         """SAMPLE words, written by the model after the first words of the test part."""
-        prompt = self.ids[self.test_start : self.test_start + GIVEN_WORDS]
+        prompt = self.ids[self.test_start : self.test_start + PROMPT_WORDS]
         choose = partial(sample, rng=np.random.default_rng(seed))
         return join([self.vocabulary.words[i] for i in generate(model, prompt, SAMPLE, choose)])
 
@@ -130,24 +121,25 @@ def climb(
     for preset in presets.values():
         _check_text(words, preset)
     folder.mkdir(parents=True, exist_ok=True)
-    with own(folder):
+    with FolderLock(folder):
         sweep(folder)
         return _climb(text, words, folder, presets, seed, device, say, on_rung)
 
 
 def _climb(text, words, folder, presets, seed, device, say, on_rung):
-    """See `climb`; the folder is ours."""
+    """`climb`, in a folder that no other process writes to."""
     rungs, scores = {}, {}
 
-    def add(name, parameters, seconds, validation, test, about, sample):
-        rungs[name] = words.rung(name, parameters, seconds, validation, test, about, sample)
+    def add(name, parameters, seconds, validation, test, about="", sample=""):
+        new = -test[words.is_new].mean() if words.is_new.any() else np.nan
+        losses = map(float, (-validation.mean(), -test.mean(), -test[~words.is_new].mean(), new))
+        rungs[name] = Rung(name, int(parameters), float(seconds), *losses, about, sample)
         scores[name] = validation, test
         save(rungs.values(), folder)
         on_rung(rungs[name])
 
-    uniform = -uniform_cross_entropy(len(words.vocabulary))
-    add("every word alike", 0, 0, np.full(words.test_start - words.validation_start, uniform),
-        np.full(len(words.is_new), uniform), "", "")  # fmt: skip
+    uniform = np.full(len(words.ids), -uniform_cross_entropy(len(words.vocabulary)))
+    add("every word alike", 0, 0, uniform[words.validation_start : words.test_start], uniform[words.test_start :])
     counting = counting_models(words)
     for name, (fit, about) in counting.items():
         start = perf_counter()
@@ -165,11 +157,12 @@ def _climb(text, words, folder, presets, seed, device, say, on_rung):
             f"preset {key}{about}, best of {results['steps']:,} steps at {results['best_step']:,}",
             words.written_by(model, seed))  # fmt: skip
 
-    own, counted = NEURAL["pointer"], max(counting, key=lambda name: scores[name][0].mean())
-    share = best_share(scores[own][0], scores[counted][0])
-    mixed = [mixture(share, p, q) for p, q in zip(scores[own], scores[counted])]
-    add(MIXED, rungs[own].parameters + rungs[counted].parameters, rungs[own].seconds + rungs[counted].seconds,
-        *mixed, f"{share:.2f}·p + {1 - share:.2f}·p of {counted}", "")  # fmt: skip
+    pointer, counted = NEURAL["pointer"], max(counting, key=lambda name: scores[name][0].mean())
+    share = best_share(scores[pointer][0], scores[counted][0])
+    mixed = [mixture(share, p, q) for p, q in zip(scores[pointer], scores[counted])]
+    one, other = rungs[pointer], rungs[counted]
+    add(MIXED, one.parameters + other.parameters, one.seconds + other.seconds, *mixed,
+        f"{share:.2f}·p + {1 - share:.2f}·p of {counted}")  # fmt: skip
     save_figure(folder / "table.png", draw_ladder(list(rungs.values()), BAR))
     return list(rungs.values())
 
@@ -178,31 +171,28 @@ def counting_models(words: Words) -> dict[str, tuple[Callable[[Array], NGramMode
     """{name: (fit, about)} of the n-gram models; fit(ids) counts. Discounts are chosen on the validation words."""
     c = len(words.vocabulary)
 
-    def modified(order, p_0=lambda ids: None):
-        return lambda ids: NGramModel(order, c, "modified-kneser-ney", p_0=p_0(ids)).fit(ids)
+    def fit(order, ids, p_0=lambda ids: None, **options):
+        return NGramModel(order, c, p_0=p_0(ids), **options).fit(ids)
 
-    models = {}
+    models: dict[str, tuple[Callable[[Array], NGramModel], str]] = {}
     for order in (1, 2, 3, 5):
-        fits = {D: partial(_fit, order, c, D) for D in DISCOUNTS}
+        fits = {D: partial(fit, order, discount=float(D)) for D in DISCOUNTS}
         best = max(fits, key=lambda D: words.score(fits[D](words.train), "validation").mean())
         models[f"Kneser-Ney, order {order}"] = fits[best], f"D = {best:.2f}, "
+    modified = partial(fit, smoothing="modified-kneser-ney")
     for order in (3, 5):
-        models[f"modified, order {order}"] = modified(order), ""
-    models[TOLD] = modified(5, lambda ids: told(ids, c)), ""
+        models[f"modified, order {order}"] = partial(modified, order), ""
+    models[ORACLE] = partial(modified, 5, p_0=lambda ids: oracle_prior(ids, c)), ""
     return models
 
 
-def _fit(order, c, discount, ids):
-    return NGramModel(order, c, discount=float(discount)).fit(ids)
-
-
-def told(ids: Array, c: int) -> Array:
+def oracle_prior(ids: Array, c: int) -> Array:
     """A p_0 that gives nearly all probability to the words of the vocabulary that do not occur in ids.
 
     The closed vocabulary gives them away: words that do not occur before the test part must be the new words in it.
     """
     new = np.bincount(ids, minlength=c) == 0
-    p_0 = TOLD_SHARE * new / max(new.sum(), 1) + (1 - TOLD_SHARE) / c
+    p_0 = ORACLE_SHARE * new / max(new.sum(), 1) + (1 - ORACLE_SHARE) / c
     return p_0 / p_0.sum()
 
 

@@ -1,6 +1,5 @@
 """New words in training: a model that never meets any cannot cope with those of the test."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from mini_tf.types import Array
@@ -47,9 +46,12 @@ class NewWords:
 
 
 class BatchesWithNewWords:
-    """Batches of windows in which some rare words become new ones; seed: of that choice, an integer or several"""
+    """Batches of windows in which some rare words become new ones.
 
-    def __init__(self, batches: Iterator[Array], new_words: NewWords, seed: int | list[int]):
+    batches  a source of batches, see `training/batches.py`;  seed  of the choice of words, an integer or several
+    """
+
+    def __init__(self, batches: Any, new_words: NewWords, seed: int | list[int]):
         self.batches, self.new_words, self.rng = batches, new_words, np.random.default_rng(seed)
         self.words = batches.words
 

@@ -9,7 +9,7 @@ from mini_tf.checks import generator
 from mini_tf.layers import (
     Dropout,
     Embedding,
-    KeysAndValues,
+    KVCache,
     Layer,
     LayerNorm,
     Linear,
@@ -17,16 +17,17 @@ from mini_tf.layers import (
     TiedReadout,
     TransformerLayer,
     Trunk,
-    walk_back,
+    chain_rule,
 )
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.metrics import log_shares, log_softmax_at, no_nan
-from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
-from mini_tf.models.reading import MemoryReader
+from mini_tf.metrics import log_frequencies, log_softmax_at, no_nan
+from mini_tf.models.options import check_embeddings, check_rates, check_sizes, options_of
+from mini_tf.models.reading import CachedReader
 from mini_tf.models.text_model import TextModel, checked_ids, checked_start
 from mini_tf.types import Array, Backward
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 class PointerTransformer(TextModel, Layer):
@@ -57,7 +58,7 @@ class PointerTransformer(TextModel, Layer):
         check_embeddings(embeddings)
         check_sizes(T=T, H=H, m=m, f=f)
         check_sizes(least=0, L=L)
-        check_dropout(dropout, below=2 / 3)              # some places drop 1.5 times as much
+        check_rates(2 / 3, dropout=dropout)              # some places drop 1.5 times as much
         rng = generator(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T, self.scale = T, m**-0.5
@@ -74,11 +75,11 @@ class PointerTransformer(TextModel, Layer):
             norm=LayerNorm(n, dtype), scale=math.sqrt(n), dropout=1.5 * dropout,         # word vectors of variance 1
         )  # fmt: skip
         self.readout_dropout = Dropout(1.5 * dropout)
-        self.b = Parameter(log_shares(frequencies, self.c).astype(dtype), trainable=False)
+        self.b = Parameter(log_frequencies(frequencies, self.c).astype(dtype), trainable=False)
         self.readout = TiedReadout(self.trunk.embedding, self.b)
         self.query, self.key = (Linear(n, m, rng, bias=False, dtype=dtype) for _ in range(2))
         self.gate = Linear(n, 1, dtype=dtype)
-        self.gate.b.data[...] = 2                        # at first, g = 0.88
+        self.gate.parameters()["b"].data[...] = 2                        # at first, g = 0.88
 
     def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean of −ln p over all words of windows (B, T + 1) but the first, in nats, and its backward.
@@ -99,7 +100,7 @@ class PointerTransformer(TextModel, Layer):
             down, dgate, dcopied, _ = loss_backward(dloss)
             return down, copied_backward(dcopied)[0], dgate
 
-        backward = walk_back([trunk_backward, parts_backward, loss_and_copied_backward])
+        backward = chain_rule([trunk_backward, parts_backward, loss_and_copied_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
     def check_present(self, ids: Array) -> None:
@@ -163,22 +164,22 @@ class PointerTransformer(TextModel, Layer):
         """ln p (B, T′, c) of the word after each word of ids (B, T′)."""
         return ln_p_of_all(*self.after_last(ids, ids.shape[1]), ids)
 
-    def reader(self) -> MemoryReader:
-        return MemoryReader(self)
+    def reader(self) -> CachedReader:
+        return CachedReader(self)
 
-    def new_memory(self) -> "PointerMemory":
-        return PointerMemory(self)
+    def new_cache(self) -> "PointerCache":
+        return PointerCache(self)
 
-    def read(self, ids: Array, memory: "PointerMemory") -> Array:
-        """ln p (B, c) of the word that follows the new words (B, new), which come after those in the memory."""
-        h = self.trunk.write(ids, memory.trunk)
+    def read(self, ids: Array, cache: "PointerCache") -> Array:
+        """ln p (B, c) of the word that follows the new words (B, new), which come after those in the cache."""
+        h = self.trunk.decode(ids, cache.trunk)
         key = self.key(h)[0][:, None]                            # (B, 1, new, m): one head
-        keys, _ = memory.keys.extended(key, key)
-        memory.ids = ids if memory.ids is None else np.concatenate([memory.ids, ids], axis=1)
-        return ln_p_of_all(*self.parts_of(h[:, -1:], keys[:, 0]), memory.ids)[:, 0]
+        keys, _ = cache.keys.extend(key, key)
+        cache.ids = ids if cache.ids is None else np.concatenate([cache.ids, ids], axis=1)
+        return ln_p_of_all(*self.parts_of(h[:, -1:], keys[:, 0]), cache.ids)[:, 0]
 
     def log_probabilities(
-        self, ids: Array, start: int = 0, on_batch: Callable[[int, int], None] | None = None
+        self, ids: ArrayLike, start: int = 0, on_batch: Callable[[int, int], None] | None = None
     ) -> Array:
         """ln p of each word from `start` on, given the T/2 to T words before it, or all there are: (words − start,)
 
@@ -209,11 +210,13 @@ class PointerTransformer(TextModel, Layer):
         return np.logaddexp(own - np.logaddexp(0, -gate), ln_copied - np.logaddexp(0, gate))[0]
 
 
-class PointerMemory:
+class PointerCache:
     """What a PointerTransformer remembers of the words that it has read."""
 
+    ids: Array | None
+
     def __init__(self, model: PointerTransformer):
-        self.trunk, self.keys = model.trunk.new_memory(), KeysAndValues(model.T)
+        self.trunk, self.keys = model.trunk.new_cache(), KVCache(model.T)
         self.ids = None                                          # the words themselves, (B, words)
 
 

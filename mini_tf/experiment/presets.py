@@ -1,10 +1,10 @@
-"""The settings of the experiment's own model."""
+"""The task and the preset of the experiment's own model."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mini_tf.experiment.new_words import BatchesWithNewWords, NewWords
-from mini_tf.training.presets import PRESETS, Language
+from mini_tf.training.language import Language
 
 if TYPE_CHECKING:
     from mini_tf.training.language import Corpus
@@ -21,7 +21,7 @@ class LanguageWithNewWords(Language):
         return BatchesWithNewWords(super().training_batches(prepared, seed), new_words, [*seed, 1])
 
 
-POINTER = PRESETS["pointer"] = LanguageWithNewWords(
+POINTER = LanguageWithNewWords(
     name="pointer",
     description="the best of ours: a transformer that can copy words and expects new ones",
     model_class="PointerTransformer",

@@ -1,4 +1,4 @@
-"""See the backward pass: a page with every line of a computation, and the arrays that it made.
+"""See the backward pass: a page with every line of a computation, and the arrays that it computed.
 
     from mini_tf.explore import explore
 
@@ -9,7 +9,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mini_tf.explore.exploring import Exploration, explore_function, explore_model
+from mini_tf.explore.exploration import Exploration, explore_function, explore_model
 from mini_tf.explore.readings import of_batch
 from mini_tf.layers import Layer
 
@@ -25,7 +25,7 @@ def explore(
     f        an op, a layer, your own function, pair or object, as `gradcheck` takes them, or a model
     inputs   its arguments; of a model, one batch
     words    labels for the words of a batch with one text
-    bugs     names of planted bugs to put beside a model's right backward; by default some that matter
+    bugs     names of planted bugs to compare a model's right backward with; by default some that matter
     seed     of dy
     options  as for gradcheck: params, grads, constants, methods, and more arguments of f by name
     """
@@ -37,5 +37,5 @@ def explore(
         about = "The loss of one batch, forward and backward."
         return explore_model(of_batch(f, inputs[0], words), name or type(f).__name__, about, bugs=bugs)
     if bugs:
-        raise TypeError("bugs are planted beside models: explore(model, batch, bugs=…); leave them out for a function")
+        raise TypeError("bugs are planted in models, by explore(model, batch, bugs=…); leave them out for a function")
     return explore_function(f, inputs, name, options, seed=seed)

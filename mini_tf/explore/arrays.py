@@ -1,4 +1,4 @@
-"""The arrays of a page: each once, in part if it is large, with what its axes are."""
+"""The arrays of a page: each once, in part if it is large, with the meaning of its axes."""
 
 import base64
 import hashlib
@@ -8,7 +8,7 @@ from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.explore.evaluating import is_array
-from mini_tf.gradcheck.measure.slopes import Slopes
+from mini_tf.gradcheck import Slopes
 from mini_tf.types import Array
 
 import numpy as np
@@ -17,6 +17,8 @@ LONGEST = 128            # entries shown along an axis,
 MOST = 4096              # and of an array
 ROUNDING = {2: 1e-2, 4: 5e-5, 8: 1e-9}                    # of a gradient in 2, 4, 8 bytes, relative to its largest
 FORMS = {"f": "f4", "i": "i4", "u": "i4", "b": "u1"}      # how a page holds dtypes of a kind
+
+Reference = int | dict[str, str]                         # an array's number, or {"text": …} for numbers and the like
 
 
 @dataclass
@@ -28,7 +30,7 @@ class Axes:
     shown    {kind: indices of the entries that are shown}, of a vocabulary too large for a page
     heads    how many; only the second of four axes is taken for the heads
     columns  n, the size of a word's vector: the last axis of fewer than four is taken for its columns first
-    words    how many; in a batch of one the last axis but one, whatever else has that size; of scores the last, too
+    words    how many; in a batch of one, the last axis but one is the words', and of scores the last one, too
     m        the size of a head's vector
     """
 
@@ -61,16 +63,19 @@ class Store:
 
     axes     the Axes of the arrays
     arrays   what the page holds of each: see `described`
-    coarse   while True, new floating arrays are kept to three or four digits
+    coarse   while True, new floating arrays are stored with three or four digits
     """
 
     coarse = False
 
     def __init__(self, axes: Axes | None = None):
         self.axes = axes or Axes()
-        self.arrays, self.numbers, self.same_entries, self.disagreeing = [], {}, {}, []
+        self.arrays: list[dict[str, Any]] = []
+        self.numbers: dict[Any, int] = {}                # of arrays, by shape and content
+        self.same_entries: dict[Any, list[int]] = {}     # numbers of the arrays with this content, of any shape
+        self.disagreeing: list[tuple[int, str, dict[str, Any]]] = []
 
-    def refer(self, value: Any) -> int | dict[str, str] | None:
+    def refer(self, value: Any) -> Reference | None:
         """The number of an array; a dict {"text": …} for numbers and the like; None for what cannot be shown."""
         if is_array(value) or is_on_gpu(value):
             value = to_host(value)
@@ -84,8 +89,8 @@ class Store:
         return None
 
     @property
-    def letters(self) -> int:
-        """About how many letters the arrays take on a page"""
+    def characters(self) -> int:
+        """About how many characters the arrays take on a page"""
         return sum(len(about["data"]) for about in self.arrays)
 
     @staticmethod
@@ -102,7 +107,7 @@ class Store:
             self.same_entries.setdefault(key[1:], []).append(number)
         return self.numbers[key]
 
-    def is_float(self, reference: int | dict[str, str] | None) -> bool:
+    def is_float_array(self, reference: Reference | None) -> bool:
         """True for the number of a floating array"""
         return isinstance(reference, int) and self.arrays[reference]["dtype"].startswith("float")
 
@@ -121,7 +126,7 @@ class Store:
         }  # fmt: skip
         numbers = self.same_entries.get(self._key(np.asarray(gradient))[1:], ())
         if agree(np.asarray(gradient), entries[good], slopes.slope[good], slopes.uncertainty[good]):
-            for number in numbers:                       # whatever these entries are called, they are right
+            for number in numbers:                       # whatever the array is called, these are its slopes
                 self.arrays[number].setdefault("measured", {})[of] = found
         else:                                            # of this gradient alone: another may have the same entries
             self.disagreeing += [(number, name, {of: found}) for number in numbers]
@@ -132,7 +137,7 @@ class Store:
         return any("op" not in self.arrays[number].get("measured", {}) for number in numbers)
 
     def _key(self, x):
-        """What tells arrays apart; from the second on, what tells their entries apart, whatever their shape"""
+        """An array's identity: its shape, and behind it the identity of its entries in any shape"""
         return x.shape, x.size, x.dtype.str, hashlib.blake2b(np.ascontiguousarray(x)).digest()
 
     def parts_shown(self, shape: tuple[int, ...]) -> list[Array] | None:
@@ -152,7 +157,7 @@ class Store:
         return (whole[np.ix_(*shown)] if shown else whole).reshape(-1)
 
     def described(self, x: Array) -> dict[str, Any]:
-        """What a page holds of an array: shape, dtype, the entries shown as bytes, which they are, statistics."""
+        """What a page holds of an array: shape, dtype, statistics, which entries are shown, and their bytes."""
         shown = self.parts_shown(x.shape)
         about = {"shape": list(x.shape), "dtype": x.dtype.name, "kinds": self.axes.kinds(x.shape), **statistics(x)}
         if shown:
@@ -177,7 +182,7 @@ def agree(gradient: Array, entries: Array, slopes: Array, uncertainties: Array) 
 
 
 def half(part: Array) -> dict[str, float | str]:
-    """The same of an array of which three or four digits are enough: float16 times a scale"""
+    """The same where three or four digits are enough: float16 times a scale"""
     finite = np.abs(part[np.isfinite(part)])
     scale = float(finite.max(initial=0)) or 1.0
     with np.errstate(invalid="ignore"):
@@ -198,6 +203,11 @@ def statistics(x: Array) -> dict[str, float | None]:
         "norm": float(np.sqrt(flat @ flat)), "low": float(good.min()), "high": float(good.max()),
         "zeros": int(good.size - np.count_nonzero(good)), "bad": int(x.size - good.size),
     }  # fmt: skip
+
+
+def is_float(x: Any) -> bool:
+    """True for a floating array"""
+    return hasattr(x, "dtype") and x.dtype.kind == "f"
 
 
 def is_on_gpu(value: Any) -> bool:

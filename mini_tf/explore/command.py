@@ -6,11 +6,11 @@ from itertools import count
 from pathlib import Path
 
 from mini_tf.errors import UserError
-from mini_tf.explore.beside import bug_named
-from mini_tf.explore.exploring import Exploration, explore_function, explore_model
+from mini_tf.explore.comparison import bug_named
+from mini_tf.explore.exploration import Exploration, explore_function, explore_model
 from mini_tf.explore.readings import reading
 from mini_tf.explore.small import SMALL, TEXT, small_model
-from mini_tf.gradcheck import EXAMPLES
+from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.learner import is_exercise, load, running
 from mini_tf.models import Translator
 from mini_tf.progress import progress_bar
@@ -20,54 +20,59 @@ from mini_tf.types import PathLike
 
 import numpy as np
 
-FEW = 13                 # words that a run's model reads, if no text is given
+FEW = 13                 # words that a run's model reads by default
 
 
 def explored(
-    what: str | None, text: str | None, corpus: PathLike | None, bugs: Sequence[str], shapes: Sequence[str],
-    args: Sequence[str], seed: int, solution: bool,
+    what: str | None = None, text: str | None = None, corpus: PathLike | None = None, bugs: Sequence[str] = (),
+    shapes: Sequence[str] = (), args: Sequence[str] = (), seed: int = 0, solution: bool = False,
 ) -> Exploration:  # fmt: skip
     """The Exploration of a run folder's model, of a learner's function, of an op by its name, or of a small model."""
     for name in bugs:
         bug_named(name)                                  # before anything takes time
     is_function = what is not None and ("::" in what or what.endswith(".py"))
-    is_op = what is not None and not is_function and what in EXAMPLES and not Path(what).exists()
-    if is_function or is_op:
-        _only_for_models(what, text, bugs, corpus)
+    if what is not None and (is_function or (what in EXAMPLES and not Path(what).exists())):
+        for option, value in (("--text", text), ("--bug", bugs), ("--corpus", corpus)):
+            if value:
+                raise UserError(f"{option} is for models; {what} is a function: leave it out")
     if is_function:
-        if solution and is_exercise(what):
-            what = _solved(what)
-        f, inputs, options = load(what, shapes, seed, args)
-        with running(what):
-            return explore_function(f, inputs, what.rpartition("::")[2] or what, options, is_exercise(what), seed)
+        return _of_function(what, shapes, args, seed, solution)
     if shapes or args:
         raise UserError("--shape and --arg are for your functions: mini-tf explore my_ops.py::softmax --shape z=2,5")
-    if is_op:
-        f, inputs, params = EXAMPLES[what](np.random.default_rng(seed))
-        return explore_function(f, inputs, what, {"params": params}, seed=seed)
     if what is None:
         return _of_small_model(text, corpus, bugs, seed)
-    if not Path(what).exists():
+    if Path(what).exists():
+        if corpus is not None:
+            raise UserError("--corpus is for the small model; a run has learned from its own text: leave one out")
+        return _of_run(what, text, bugs)
+    if what not in EXAMPLES:
         raise _unknown(what)
-    if corpus is not None:
-        raise UserError("--corpus is for the small model; a run has learned from its own text: leave one of them out")
-    return _of_run(what, text, bugs)
+    f, inputs, params = EXAMPLES[what](np.random.default_rng(seed))
+    return explore_function(f, inputs, what, {"params": params}, seed=seed)
 
 
-def _solved(what):
-    """The solution of an exercise, "exercises/solutions/01_softmax.py::softmax" """
+def _of_function(what, shapes, args, seed, solution):
+    if solution and is_exercise(what):
+        what = _solution_of(what)
+    f, inputs, options = load(what, shapes, seed, args)
+    with running(what):
+        return explore_function(f, inputs, what.rpartition("::")[2] or what, options, is_exercise(what), seed)
+
+
+def _solution_of(what):
+    """Of an exercise, "exercises/solutions/01_softmax.py::softmax" """
     path, colons, name = what.partition("::")
-    solved = Path(path).parent / "solutions" / Path(path).name
-    if not solved.is_file():
-        raise UserError(f"{solved}, the exercise's solution, is not there; leave --solution out")
-    return f"{solved}{colons}{name}"
+    solution = Path(path).parent / "solutions" / Path(path).name
+    if not solution.is_file():
+        raise UserError(f"the exercise's solution, {solution}, does not exist; leave --solution out")
+    return f"{solution}{colons}{name}"
 
 
 def _unknown(what):
     near = difflib.get_close_matches(what, EXAMPLES, 3)
-    mean = f"did you mean the op {' or '.join(near)}? Expected" if near else "expected"
+    expected = f"did you mean the op {' or '.join(near)}? Expected" if near else "expected"
     return UserError(
-        f"{what} is neither a run folder nor the name of an op; {mean} a folder that mini-tf train made, an op "
+        f"{what} is neither a run folder nor the name of an op; {expected} a folder that mini-tf train made, an op "
         "such as layer_norm, a function of yours as in my_ops.py::softmax, or nothing, for a small model"
     )
 
@@ -114,9 +119,3 @@ def _page(model, vocabulary, text, about, moments, bugs):
     with progress_bar("exploring", 3 + len(moments[:-1])) as update:
         done = count(1)
         return explore_model(read, title, about, moments, bugs, lambda what: update(next(done), what))
-
-
-def _only_for_models(what, text, bugs, corpus):
-    for option, value in (("--text", text), ("--bug", bugs), ("--corpus", corpus)):
-        if value:
-            raise UserError(f"{option} is for models; {what} is a function: leave it out")

@@ -28,21 +28,17 @@ COMPARED = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
     ast.NotEq: operator.ne, ast.Is: operator.is_, ast.IsNot: operator.is_not,
 }  # fmt: skip
-OF_ARRAYS = {"T", "shape", "size", "ndim", "dtype"}      # attributes
-# How many positional arguments each may have, so that none of them is `out`.
+ATTRIBUTES = {"T", "shape", "size", "ndim", "dtype"}     # of arrays, as these methods
 METHODS = {
-    "sum": 1, "mean": 1, "max": 1, "min": 1, "var": 1, "std": 1, "prod": 1, "any": 1, "all": 1, "argmax": 1,
-    "reshape": 4, "swapaxes": 2, "transpose": 4, "astype": 1, "copy": 0, "ravel": 0, "dot": 1, "repeat": 2,
-    "squeeze": 1,
+    "sum", "mean", "max", "min", "var", "std", "prod", "any", "all", "argmax", "reshape", "swapaxes", "transpose",
+    "astype", "copy", "ravel", "dot", "repeat", "squeeze",
 }  # fmt: skip
 FUNCTIONS = {
-    np.sum: 2, np.mean: 2, np.max: 2, np.min: 2, np.var: 2, np.std: 2, np.prod: 2, np.where: 3, np.zeros_like: 1,
-    np.ones_like: 1, np.zeros: 1, np.ones: 1, np.eye: 1, np.arange: 3, np.transpose: 2, np.swapaxes: 3, np.reshape: 2,
-    np.outer: 2, np.dot: 2, np.einsum: 4, np.tri: 2, np.tril: 2, np.triu: 2, np.expand_dims: 2, np.clip: 3, np.copy: 1,
-    np.ravel: 1, np.squeeze: 2, np.full_like: 2, np.repeat: 3, np.argmax: 2, np.concatenate: 2, np.stack: 2,
-    np.broadcast_to: 2, np.diag: 2, np.float32: 1, np.float64: 1,
-    shapes.transpose: 1, shapes.sum_to: 2, backend.array_module: 1, backend.to_device_of: 2, backend.to_host: 1,
-    len: 1, float: 1, int: 1, abs: 1, tuple: 1,
+    np.sum, np.mean, np.max, np.min, np.var, np.std, np.prod, np.where, np.zeros_like, np.ones_like, np.zeros, np.ones,
+    np.eye, np.arange, np.transpose, np.swapaxes, np.reshape, np.outer, np.dot, np.einsum, np.tri, np.tril, np.triu,
+    np.expand_dims, np.clip, np.copy, np.ravel, np.squeeze, np.full_like, np.repeat, np.argmax, np.concatenate,
+    np.stack, np.broadcast_to, np.diag, np.float32, np.float64, shapes.transpose, shapes.sum_to, backend.array_module,
+    backend.to_device_of, backend.to_host, len, float, int, abs, tuple,
 }  # fmt: skip
 OPTIONS = {"axis", "keepdims", "dtype", "k"}
 NUMBERS = bool, int, float, complex, type(None), type(Ellipsis), str
@@ -59,7 +55,9 @@ class Evaluator:
     """
 
     def __init__(self, variables: Mapping[str, Any]):
-        self.variables, self.recorded, self.known = variables, {}, {}
+        self.variables = variables
+        self.recorded: dict[int, Any] = {}
+        self.known: dict[int, Any] = {}                  # what has been evaluated already
 
     def value(self, node: ast.expr) -> Any:
         """The value of an expression. Raises NotPure, or whatever the expression raises."""
@@ -94,7 +92,7 @@ class Evaluator:
     def _Attribute(self, node):
         owner = self.value(node.value)
         if is_array(owner):
-            if node.attr not in OF_ARRAYS:
+            if node.attr not in ATTRIBUTES:
                 raise NotPure(node.attr)
             return getattr(owner, node.attr)
         if isinstance(owner, ModuleType):
@@ -132,13 +130,13 @@ class Evaluator:
         return self.value(node.body if self.plain(node.test) else node.orelse)
 
     def _Tuple(self, node):
-        return tuple(self._elements(node))
+        return tuple(self._elements(node.elts))
 
     def _List(self, node):
-        return list(self._elements(node))
+        return list(self._elements(node.elts))
 
-    def _elements(self, node):
-        for one in node.elts:
+    def _elements(self, nodes):
+        for one in nodes:
             if isinstance(one, ast.Starred):
                 found = self.plain(one.value)
                 if not isinstance(found, (tuple, list)):
@@ -157,31 +155,25 @@ class Evaluator:
         return owner[index]
 
     def _Call(self, node):
-        arguments = [one for argument in node.args for one in self._argument(argument)]
         if not all(keyword.arg in OPTIONS for keyword in node.keywords):
             raise NotPure("an option")
         options = {keyword.arg: self.value(keyword.value) for keyword in node.keywords}
+        arguments = list(self._elements(node.args))
         if isinstance(node.func, ast.Attribute) and is_array(owner := self.value(node.func.value)):
-            if len(arguments) > METHODS.get(node.func.attr, -1):
+            if node.func.attr not in METHODS:
                 raise NotPure(node.func.attr)
-            return getattr(owner, node.func.attr)(*arguments, **options)
+            return getattr(owner, node.func.attr)(*map(_copied, arguments), **options)
         f = self.value(node.func)
         if isinstance(f, np.ufunc):
             if getattr(np, f.__name__, None) is not f or len(arguments) != f.nin or options:
                 raise NotPure(f.__name__)
-            return f(*arguments)
-        known = inspect.isroutine(f) or inspect.isclass(f)
-        if not known or len(arguments) > FUNCTIONS.get(f, -1):
+        elif not (inspect.isroutine(f) or inspect.isclass(f)) or f not in FUNCTIONS:
             raise NotPure("a call")
-        return f(*arguments, **options)
+        return f(*map(_copied, arguments), **options)
 
-    def _argument(self, node):
-        if isinstance(node, ast.Starred):
-            found = self.plain(node.value)
-            if not isinstance(found, (tuple, list)):
-                raise NotPure("*")
-            return found
-        return [self.plain(node)]
+
+def _copied(x):
+    return x.copy("K") if isinstance(x, np.ndarray) else x               # it may be `out`
 
 
 def is_array(x: Any) -> bool:

@@ -9,13 +9,15 @@ give what the line gave are left out.
 """
 
 import ast
+import inspect
 from collections.abc import Mapping
+from functools import reduce
+from types import CodeType
 from typing import Any
 
 from mini_tf.explore.arrays import Store
 from mini_tf.explore.evaluating import Evaluator, NotPure, is_array
 from mini_tf.explore.sheets import WrittenCode
-from mini_tf.gradcheck.source import Unavailable, function_of
 from mini_tf.ops import shapes
 
 import numpy as np
@@ -23,8 +25,11 @@ import numpy as np
 DEEPEST = 6
 SIGNS = {ast.Add: 1, ast.Sub: -1}
 SYMBOLS = {ast.Div: "/", ast.MatMult: "@", ast.Pow: "**"}
-MADE_LATER = ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
-CLOSE = 1e-4             # relative to the largest entry of an operand: float32 rounds a sum otherwise in another order
+DEFERRED = ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
+SUMS = "+", "sum", "mean", "sum_to"
+CLOSE = 1e-4             # relative to the largest entry, of a sum also of its terms: their order changes its rounding
+
+Parts = dict[str, Any]   # {"src": its text, "value": a reference, "op": what joins its parts, "of": [Parts], …}
 
 
 class PartFinder:
@@ -38,7 +43,7 @@ class PartFinder:
         self.store, self.written, self.calls = store, written, calls
         self.evaluator = Evaluator(variables)
 
-    def of(self, node: ast.expr, value: Any) -> dict[str, Any] | None:
+    def of(self, node: ast.expr, value: Any) -> Parts | None:
         """The parts of an expression that gave `value`, or None if it has none that can be shown."""
         if not is_array(value) or np.ndim(value) == 0:
             return None
@@ -47,15 +52,15 @@ class PartFinder:
                 node = node.body if self.evaluator.plain(node.test) else node.orelse
             self._match_calls(node)
             found = self._parts(node, value, 0)
-        except Exception:                                # an expression of a kind that nobody has thought of
+        except Exception:                                # an expression of an unforeseen kind
             return None
         return found if "op" in found else None
 
     def of_change(
         self, before: dict[str, Any], statement: ast.AugAssign, name: str, value: Any
-    ) -> dict[str, Any] | None:
+    ) -> Parts | None:
         """Of x += y: what x was before, and what the statement has added to it"""
-        old = before.get(name)
+        old: Any = before.get(name)
         if not (is_array(value) and is_array(old)) or np.shape(old) != np.shape(value) or value.dtype.kind != "f":
             return None
         with np.errstate(all="ignore"):
@@ -86,7 +91,7 @@ class PartFinder:
         return {"src": source, "value": self.store.refer(value)}
 
     def _operation(self, node, value):
-        """(symbol, expressions of the operands, what else is to be known) of an expression; None if it is no such"""
+        """(symbol, the operands' expressions, further fields of its Parts) of an expression; None of any other"""
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return "+", [node.operand], {"signs": [-1]}
         if isinstance(node, ast.BinOp) and type(node.op) in SIGNS:
@@ -136,7 +141,7 @@ class PartFinder:
     # What other functions returned ----------------------------------------------------------------------------------
 
     def _match_calls(self, node):
-        """Give each call of a function that was followed what it returned: in their order, and by their code."""
+        """Give the node of each recorded call what the call returned; they are matched in order and by their code."""
         waiting = list(self.calls)
         for call in _in_order(node):
             if not waiting:
@@ -146,57 +151,55 @@ class PartFinder:
                 self.evaluator.recorded[id(call)] = returned
                 waiting.pop(0)
 
-    def _code_called(self, node):
+    def _code_called(self, node: ast.expr) -> CodeType | None:
         """The code that a call of this expression runs, or None if that cannot be known"""
         try:
-            return function_of(self.evaluator.value(node)).__code__
-        except (NotPure, Unavailable):                   # it is no Python function
+            f = self.evaluator.value(node)
+        except NotPure:
             return None
+        f = getattr(f, "formula", getattr(f, "__func__", f))             # of an op, of a method
+        if not inspect.isfunction(f):
+            f = getattr(type(f), "__call__", None)               # noqa: B004
+        return getattr(inspect.unwrap(f), "__code__", None) if callable(f) else None
 
 
 def _gives(symbol, operands, more, value):
     """True if the operands together give the value, but for rounding."""
     try:
         with np.errstate(all="ignore"):
-            together, size = _together(symbol, operands, more, np.shape(value))
+            together = _together(symbol, operands, more, np.shape(value))
             off = np.abs(np.subtract(together, value, dtype=float))
-            return np.shape(together) == np.shape(value) and bool(
-                (off <= CLOSE * size + 1e-12).all() or np.array_equal(together, value, equal_nan=True)
-            )
     except Exception:
         return False
+    sizes = [np.abs(x[np.isfinite(x)]).max(initial=0) for x in map(np.asarray, [value, *operands * (symbol in SUMS)])]
+    same = np.array_equal(together, value, equal_nan=True) or bool((off <= CLOSE * max(sizes) + 1e-12).all())
+    return same and np.shape(together) == np.shape(value)
 
 
 def _together(symbol, operands, more, shape):
-    """(what the operands give together, the size of the largest operand)"""
+    """What the operands give together"""
     x = np.asarray(operands[0])
-    size = max(float(np.abs(one[np.isfinite(one)]).max(initial=0)) for one in map(np.asarray, operands))
-    if symbol == "+":
-        return sum(sign * np.asarray(one) for sign, one in zip(more["signs"], operands)), size
-    if symbol in ("sum", "mean"):
-        found = getattr(np, symbol)(x, axis=tuple(more["axes"]), keepdims=more["keep"])
-        return found, max(size, float(np.abs(found).max(initial=0)))
-    if symbol == "sum_to":
-        return shapes.sum_to(x, shape), size * max(1, x.size // max(1, np.prod(shape)))
-    if symbol == "reshape":
-        return x.reshape(shape), size
-    if symbol == "swapaxes":
-        return x.swapaxes(*more["axes"]), size
-    if symbol == "*":
-        found = operands[0]
-        for one in operands[1:]:
-            found = found * one
-    elif symbol in ("/", "@", "**"):
-        found = {"/": np.divide, "@": np.matmul, "**": np.power}[symbol](*operands)
-    else:
-        found = getattr(np, symbol)(x)
-    finite = np.abs(found[np.isfinite(found)]) if np.ndim(found) else np.abs(found)
-    return found, float(np.max(finite, initial=0))
+    match symbol:
+        case "+":
+            return sum(sign * np.asarray(one) for sign, one in zip(more["signs"], operands))
+        case "*":
+            return reduce(np.multiply, operands)
+        case "/" | "@" | "**":
+            return {"/": np.divide, "@": np.matmul, "**": np.power}[symbol](*operands)
+        case "sum" | "mean":
+            return getattr(np, symbol)(x, axis=tuple(more["axes"]), keepdims=more["keep"])
+        case "sum_to":
+            return shapes.sum_to(x, shape)
+        case "reshape":
+            return x.reshape(shape)
+        case "swapaxes":
+            return x.swapaxes(*more["axes"])
+    return getattr(np, symbol)(x)
 
 
 def _in_order(node):
-    """The calls of an expression in the order in which Python makes them; none that are made later, or several times"""
-    if isinstance(node, MADE_LATER):
+    """The calls of an expression in the order in which Python makes them, without those made later or several times"""
+    if isinstance(node, DEFERRED):
         return
     for child in ast.iter_child_nodes(node):
         yield from _in_order(child)

@@ -1,6 +1,7 @@
-"""Readings: what a model is given to read, so that it has a loss, and what its arrays' axes then are."""
+"""Readings: a model with a text to read, so that it has a loss, and the meaning of its arrays' axes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,22 +30,24 @@ import numpy as np
 SHOWN_WORDS = 48         # of a vocabulary
 BREAKS = {"\n": "⏎"}
 
+Moments = list[tuple[str, dict[str, Array]]]             # of a training: (label, {name of a parameter: its data})
+
 
 @dataclass
 class Reading:
     """A model with a batch that has one text in it.
 
-    words      what it reads, a label for each row;  asked: what it is to predict, for the page's heading
+    words      what it reads, a label for each row;  asked: what it is to predict
     axes       of its arrays;  text: what it reads, as it is written
     notes      sentences about what was left out
     """
 
-    model: object
-    batch: object
-    words: list
-    asked: list
+    model: Any
+    batch: Any
+    words: list[str]
+    asked: list[str]
     axes: Axes
-    notes: list = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     text: str = ""
 
     def run(self, on_backward: Callable[[], None] = lambda: None) -> float:
@@ -62,15 +65,28 @@ def reading(
 ) -> Reading:
     """The Reading of a text by a model. Raises UserError for a text without words that the model knows."""
     if isinstance(model, Translator):
-        return _sentence(model, vocabulary, text)
+        return _translated(model, vocabulary, text)
     if isinstance(model, Classifier):
-        return _labelled(model, vocabulary, text)
-    words, notes = _known(text, vocabulary)
+        return _classified(model, vocabulary, text)
+    words, notes = _known_words(text, vocabulary)
     if isinstance(model, MaskedWordModel):
-        return _gap(model, vocabulary, words, notes)
+        return _masked_word(model, vocabulary, words, notes)
     if isinstance(model, TextModel) and hasattr(model, "loss"):
-        return _window(model, vocabulary, words, notes)
+        return _next_word(model, vocabulary, words, notes)
     raise UserError(f"a {type(model).__name__} has no backward to look at; name a run of a model trained by gradients")
+
+
+@contextmanager
+def parameters_set(model: Layer, parameters: dict[str, Array]) -> Iterator[None]:
+    """Inside the block, the model has these parameters, {name: data}; it may change them, too."""
+    before = {name: p.data for name, p in model.parameters().items()}
+    try:
+        for name, p in model.parameters().items():
+            p.data = parameters[name]
+        yield
+    finally:
+        for name, p in model.parameters().items():
+            p.data = before[name]
 
 
 def of_batch(model: Layer, batch: Any, words: Sequence[str] = ()) -> Reading:
@@ -79,7 +95,7 @@ def of_batch(model: Layer, batch: Any, words: Sequence[str] = ()) -> Reading:
     return Reading(model, batch, list(words), [], axes)
 
 
-def _window(model, vocabulary, words, notes):
+def _next_word(model, vocabulary, words, notes):
     if len(words) < 2:
         left_out = f" ({notes[0]})" if notes else ""
         raise UserError(
@@ -107,30 +123,21 @@ def _reads_any_length(model):
     return getattr(model, "readout", "shared") == "shared" or not isinstance(model.readout, str)
 
 
-def _labelled(model, vocabulary, text):
-    words, notes = split_sentence(text, "english"), []
-    if not words:
-        raise UserError(f"the text {text!r} has no words, expected at least one")
-    if unknown := vocabulary.unknown(words):
-        notes.append(f"Words that the model does not know, read as [UNK]: {', '.join(unknown[:10])}.")
-    if len(words) > model.T:
-        notes.append(f"The text has {len(words)} words; the model reads the first T = {model.T}.")
-    words = words[: model.T]
-    ids = vocabulary.encode(words)[None]
-    label = int(np.asarray(to_host(model.logits(ids))).argmax())
+def _classified(model, vocabulary, text):
+    words, ids, notes = _encoded(text, "english", vocabulary, model.T)
+    label = int(np.asarray(to_host(model.logits(ids[None]))).argmax())
     notes.append(f"The loss is −ln p of the class that the model finds most probable: {vocabulary.classes[label]}.")
     labels = {"word": _labels(words), "vocabulary": _labels(vocabulary.words), "class": list(vocabulary.classes)}
-    axes = _axes(model, labels, ids[0])
-    batch, asked = TextBatch(ids, np.array([label])), [vocabulary.classes[label]]
-    return Reading(model, batch, _labels(words), asked, axes, notes, join(words))
+    batch, asked = TextBatch(ids[None], np.array([label])), [vocabulary.classes[label]]
+    return Reading(model, batch, _labels(words), asked, _axes(model, labels, ids), notes, join(words))
 
 
-def _gap(model, vocabulary, words, notes):
+def _masked_word(model, vocabulary, words, notes):
     words = [word for word in words if word != "[MASK]"][: model.T - 1] + ["\n"]
-    places = [i for i, word in enumerate(words) if word.isalpha()]
-    if not places:
+    candidates = [i for i, word in enumerate(words) if word.isalpha()]
+    if not candidates:
         raise UserError("the text has no word to hide, expected at least one that the model knows")
-    hidden = max(places, key=lambda i: len(words[i]))
+    hidden = max(candidates, key=lambda i: len(words[i]))
     ids = vocabulary.encode(words)[None]
     targets = np.full_like(ids, ABSENT)
     targets[0, hidden] = ids[0, hidden]
@@ -142,34 +149,38 @@ def _gap(model, vocabulary, words, notes):
     return Reading(model, MaskedBatch(read, targets), shown, [shown[hidden]], axes, notes, join(words).strip("\n"))
 
 
-def _sentence(model, vocabularies, text):
+def _translated(model, vocabularies, text):
     french, english = vocabularies
-    source, notes = split_sentence(text, "french"), []
-    if not source:
-        raise UserError("the text has no words, expected a French sentence")
-    if unknown := french.unknown(source):
-        notes.append(f"Words that the model does not know, read as [UNK]: {', '.join(unknown[:10])}.")
-    if len(source) > model.T:
-        notes.append(f"The sentence has {len(source)} words; the model reads the first T = {model.T}.")
-    ids = french.encode(source[: model.T])
+    source, ids, notes = _encoded(text, "french", french, model.T)
     target = translations(model, [ids], 5, 0.0)[0].words
     target = [i for i in np.asarray(target).tolist() if i > 1]
     written = [english.words[i] for i in target]
     said = " ".join(written) or "nothing at all, only its end"
     notes.append(f"The loss is that of the model's own translation: “{said}”.")
     batch = sentence_batch([ids], [np.array(target, dtype=np.int64)])
-    labels = {"source word": source[: model.T], "word": ["[SOS]", *written], "vocabulary": _labels(english.words)}
+    labels = {"source word": source, "word": ["[SOS]", *written], "vocabulary": _labels(english.words)}
     axes = _axes(model, labels, np.array(target, dtype=np.int64))
     return Reading(model, batch, source, [*written, "[EOS]"], axes, notes, join(source))
 
 
-def _known(text, vocabulary):
+def _encoded(text, language, vocabulary, T):
+    """(words, their ids, notes) of a text, for a vocabulary that has [UNK]: at most T of them"""
+    words, notes = split_sentence(text, language), []
+    if not words:
+        raise UserError(f"the text {text!r} has no words, expected at least one")
+    if unknown := vocabulary.unknown(words):
+        notes.append(f"Words that the model does not know, read as [UNK]: {', '.join(unknown[:10])}.")
+    if len(words) > T:
+        notes.append(f"The text has {len(words)} words; the model reads the first T = {T}.")
+    return words[:T], vocabulary.encode(words[:T]), notes
+
+
+def _known_words(text, vocabulary):
     """(the words of a text that a vocabulary knows, notes)"""
     words, notes = tokenize(text.replace("\\n", "\n")), []
     if not words:
         raise UserError(f"the text {text!r} has no words, expected some, as in --text \"What, is Horatio there?\"")
-    unknown = vocabulary.unknown(words)
-    if unknown:
+    if unknown := vocabulary.unknown(words):
         shown = ", ".join(unknown[:10]) + (" …" if unknown[10:] else "")
         notes.append(f"Left out, because the model does not know them: {shown}.")
     words = [word for word in words if word in vocabulary]
@@ -183,8 +194,8 @@ def _axes(model, labels, likely=()):
     attentions = [one for _, one in model.members() if isinstance(one, MultiHeadAttention)]
     sizes, clash = {}, {one.m for one in attentions}     # sizes that say nothing of what an axis is
     for name, p in model.parameters().items():
-        places = 1 if name.endswith(("table", "positions.P")) else 0     # the first axis of these is words, or places
-        clash |= set(p.data.shape[places:])
+        first = 1 if name.endswith(("table", "positions.P")) else 0      # their first axis is words, or positions
+        clash |= set(p.data.shape[first:])
     clash -= {len(labels.get("vocabulary", ()))}
     for kind, names in labels.items():
         clash |= {len(names)} & sizes.keys()
@@ -218,12 +229,12 @@ def _labels(words):
 # Which word's loss sends gradient to which word ---------------------------------------------------------------------
 
 
-def gradients_between_words(model: Layer, batch: Any, words: Sequence[str]) -> list[tuple[str, Array]]:
+def gradients_between_words(model: Any, batch: Any, words: Sequence[str]) -> list[tuple[str, Array]]:
     """[(label, norms)]: how much gradient each word's loss sends to each word, into each layer and out of the last.
 
-    norms (rows, T): row t for the loss at word t, ‖∂loss_t/∂x_s‖; one row for all losses together if the text has one
-    loss, or one that is no cross-entropy. The batch is repeated, so that each copy keeps the loss of one word: one
-    backward gives all rows. [] without layers, and for batches of more than one text.
+    norms (rows, T): ‖∂loss_t/∂x_s‖, row t for the loss at word t; a single row if the text has one loss, or one that is
+    no cross-entropy. The batch is repeated, and each copy has the loss of one word: one backward gives all rows. [] of
+    models without layers, and for batches of more than one text.
     """
     T = len(words)
     if T < 2 or not isinstance(batch, np.ndarray) or len(batch) != 1:
@@ -235,18 +246,16 @@ def gradients_between_words(model: Layer, batch: Any, words: Sequence[str]) -> l
         if op is not ops.cross_entropy or losses != T:
             return run(*inputs, **options)
         logits, targets, *rest = inputs
-        kept = np.where(np.eye(T, dtype=bool), targets, ABSENT)
-        return run(logits, kept, ABSENT, *rest[1:], **options)
+        own = np.where(np.eye(T, dtype=bool), targets, ABSENT)
+        return run(logits, own, ABSENT, *rest[1:], **options)
 
     with watching(one_word_each), trace() as calls:
         model.clear_gradients()
         _, backward = model.loss(copies)
         backward()
     model.clear_gradients()
-    found = []
     layers = [call for call in calls if _is_layer(call) and call.gradients is not None]
-    for number, call in enumerate(layers):
-        found.append((f"into layers.{number}", _norms(call.gradients, T)))
+    found = [(f"into layers.{number}", _norms(call.gradients, T)) for number, call in enumerate(layers)]
     if layers:
         found.append((f"out of layers.{len(layers) - 1}", _norms(layers[-1].dy, T)))
     each = T if losses == T else 1                       # the model's loss is the mean of the words' losses

@@ -3,12 +3,12 @@
     store = Store()
     with Recorder(store, follows).on() as recorder:
         loss, backward = model.loss(batch)
-        recorder.goes_back()
+        recorder.begin_backward()
         backward()
     for line in recorder.lines:
         print(line.frame.sheet.title, line.first, line.made)
 
-Python itself reports each line before it runs (`sys.settrace`). When the next one is reported, or the function returns,
+Python itself reports each line before it runs (`sys.settrace`). When it reports the next one, or the function returns,
 the names that the line assigns to are looked up in the function's own variables. So what is recorded is what ran.
 """
 
@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from types import CodeType
-from typing import Self
+from types import CodeType, FrameType
+from typing import Any, Self
 
-from mini_tf.explore.arrays import Store
+from mini_tf.explore.arrays import Reference, Store
 from mini_tf.explore.evaluating import is_array
-from mini_tf.explore.parts import PartFinder
-from mini_tf.explore.sheets import Sheet, written_code
+from mini_tf.explore.parts import PartFinder, Parts
+from mini_tf.explore.sheets import Sheet, WrittenCode, written_code
 
 import numpy as np
 
@@ -37,28 +37,31 @@ MOST_COMPARED = 1_000_000                                # entries of an array t
 FORWARD, BACKWARD = ("forward", "fwd", "__call__"), ("backward", "back", "backprop", "bwd")
 ASSIGNMENTS = ast.Assign, ast.AnnAssign, ast.AugAssign
 
+Named = tuple[str, Reference]
+Made = tuple[str, Reference, Parts | None]
+
 
 @dataclass(eq=False)
 class Frame:
     """One call of a function that is followed."""
 
     number: int
-    written: object                  # its WrittenCode
-    parent: object                   # the Frame that called it, or None
+    written: WrittenCode
+    parent: "Frame | None"           # the call of the function that called it
     line: int                        # the parent's line that did; 0 without a parent
     is_backward: bool                # it ran after the forward had ended
-    owner: object                    # `self`, of a method
-    frame: object = None             # Python's frame, while it runs
-    maker: object = None             # of a function defined in another's call: the Frame of that call
-    arguments: list = field(default_factory=list)        # [(name, reference)]
-    variables: dict = field(default_factory=dict)        # {name: value} when it ended
+    owner: Any                       # `self`, of a method
+    frame: FrameType | None = None   # Python's frame, while it runs
+    maker: "Frame | None" = None     # the call in which the function was defined; of a method backward, of its forward
+    arguments: list[Named] = field(default_factory=list)
+    variables: dict[str, Any] = field(default_factory=dict)          # {name: value} when it ended
     error: str = ""                  # what it raised, or let through
-    gone_back: set = field(default_factory=set)          # keys of the functions defined in it that have run
-    calls: list = field(default_factory=list)            # [(Frame, what it returned)] of the line that runs
-    gives_back: set = field(default_factory=set)         # codes of the functions that it returned
-    latest: dict = field(default_factory=dict)           # {name: reference} of what its lines have made
-    running: tuple = ()              # the statements of the line that runs
-    before: dict = field(default_factory=dict)           # {name: value} before it
+    run_inside: set[Any] = field(default_factory=set)    # keys of the functions defined in it that have run
+    calls: list[tuple["Frame", Any]] = field(default_factory=list)   # (call, what it returned) of the line that runs
+    returned: set[CodeType] = field(default_factory=set)             # codes of the functions that it returned
+    latest: dict[str, Reference] = field(default_factory=dict)       # of what its lines have made
+    running: tuple[Any, ...] = ()    # the statements of the line that runs
+    before: dict[str, Any] = field(default_factory=dict)             # {name: value} before it
 
     @property
     def sheet(self) -> Sheet:
@@ -72,7 +75,7 @@ class Line:
     frame: Frame
     first: int
     last: int
-    made: list
+    made: list[Made]
     error: str = ""
 
 
@@ -91,10 +94,12 @@ class Recorder:
         partners: dict[str, tuple[str, ...]] | None = None,
     ):  # fmt: skip
         self.store, self.follows, self.with_parts = store, follows, with_parts
-        self.frames, self.lines, self.open = [], [], []
-        self.is_backward, self.error = False, None
-        self.partners = partners or {}
-        self.calls_of = {}                               # a WrittenCode's key -> the Frames that ran it
+        self.frames: list[Frame] = []
+        self.lines: list[Line] = []
+        self.open: list[Frame] = []                      # the calls that have not ended, the innermost last
+        self.is_backward, self.partners = False, partners or {}
+        self.error: Exception | None = None
+        self.calls_of: dict[Any, list[Frame]] = {}       # of the function with that key of a WrittenCode
 
     @contextmanager
     def on(self) -> Iterator[Self]:
@@ -106,14 +111,14 @@ class Recorder:
         finally:
             sys.settrace(before)
 
-    def goes_back(self) -> None:
+    def begin_backward(self) -> None:
         """From now on, what runs belongs to the backward."""
         self.is_backward = True
 
     def _enter(self, frame, event, _):
         try:
             return self._entered(frame)
-        except Exception:                                # whatever cannot be recorded must not stop what is recorded
+        except Exception:                                # what cannot be recorded must not stop the computation
             return None
 
     def _entered(self, frame):
@@ -125,101 +130,101 @@ class Recorder:
         variables = frame.f_locals
         names = inspect.getargs(code)
         names = [*names.args, *filter(None, names[1:])]
-        made = Frame(
+        call = Frame(
             len(self.frames), written, caller, caller.frame.f_lineno if caller else 0, self.is_backward,
             variables["self"] if "self" in names else None, frame, self._maker(written, variables),
         )  # fmt: skip
-        made.arguments = [one for name in names for one in self._named(name, variables[name])]
-        self.calls_of.setdefault(written.key, []).append(made)
-        self.frames.append(made)
-        self.open.append(made)
-        return partial(self._follow, made)
+        call.arguments = [one for name in names for one in self._named(name, variables[name])]
+        self.calls_of.setdefault(written.key, []).append(call)
+        self.frames.append(call)
+        self.open.append(call)
+        return partial(self._follow, call)
 
-    def _follow(self, made, frame, event, value):
+    def _follow(self, call, frame, event, value):
         try:
             if event == "line":
-                self._line(made, frame)
+                self._line(call, frame)
             elif event == "exception" and not issubclass(value[0], (StopIteration, GeneratorExit)):
-                made.error = f"{value[0].__name__}: {value[1]}"
+                call.error = f"{value[0].__name__}: {value[1]}"
             elif event == "return":
-                self._return(made, frame, value)
+                self._return(call, frame, value)
         except Exception:
-            made.running = ()
-        return partial(self._follow, made)
+            call.running = ()
+        return partial(self._follow, call)
 
-    def _line(self, made, frame):
-        statements = made.written.statements_at(frame.f_lineno)
-        if statements and statements == made.running and frame.f_lasti not in made.written.beginnings:
+    def _line(self, call, frame):
+        statements = call.written.statements_at(frame.f_lineno)
+        if statements and statements == call.running and frame.f_lasti not in call.written.beginnings:
             return                                       # Python has come back to a line of the same statement
-        self._complete(made, frame)
-        made.error = ""                                  # whatever was raised has been caught
-        made.running, made.before, made.calls = statements, dict(frame.f_locals), []
+        self._complete(call, frame)
+        call.error = ""                                  # whatever was raised has been caught
+        call.running, call.before, call.calls = statements, dict(frame.f_locals), []
         for statement in statements:
             if isinstance(statement, ast.AugAssign):     # it may write into the array
-                made.before |= self._copies(statement.target, made.before)
+                call.before |= self._copies(statement.target, call.before)
 
-    def _return(self, made, frame, value):
-        self._complete(made, frame, value)
-        made.variables, made.frame, made.running = dict(frame.f_locals), None, ()
-        given_back = value if isinstance(value, tuple) else (value,)
-        made.gives_back = {one.__code__ for one in given_back if inspect.isfunction(one)}
-        self.open.remove(made)
-        if self.open and made.parent is self.open[-1]:
-            made.parent.calls.append((made, value))
+    def _return(self, call, frame, value):
+        self._complete(call, frame, value)
+        call.variables, call.frame, call.running = dict(frame.f_locals), None, ()
+        returned = value if isinstance(value, tuple) else (value,)
+        call.returned = {one.__code__ for one in returned if inspect.isfunction(one)}
+        self.open.remove(call)
+        if self.open and call.parent is self.open[-1]:
+            call.parent.calls.append((call, value))
 
-    def _complete(self, made, frame, returned=NOTHING):
+    def _complete(self, call, frame, returned=NOTHING):
         """The running statements have ended: record what they made."""
-        if not made.running:
+        if not call.running:
             return
-        first, last = made.running[0], made.running[-1]
+        first, last = call.running[0], call.running[-1]
         end = first.lineno if isinstance(first, COMPOUND) else last.end_lineno
-        if made.error:
-            self.lines.append(Line(made, first.lineno, end, [], made.error))
+        if call.error:
+            self.lines.append(Line(call, first.lineno, end, [], call.error))
             return
         found, written_before = [], set()
-        for statement in made.running:
-            finder = self._finder(made, frame) if not written_before & _names_read(statement) else None
-            found += self._made_by(made, statement, frame, returned, finder)
+        for statement in call.running:
+            finder = self._finder(call, frame) if not written_before & _names_read(statement) else None
+            found += self._made_by(call, statement, frame, returned, finder)
             written_before |= _names_written(statement)
-        found += self._changed(made, frame, {name for name, _, _ in found})
+        found += self._changed(call, frame, {name for name, _, _ in found})
         for name, reference, _ in found:
-            made.latest[name] = reference
+            call.latest[name] = reference
         if found:
-            self.lines.append(Line(made, first.lineno, end, found))
+            self.lines.append(Line(call, first.lineno, end, found))
 
-    def _made_by(self, made, statement, frame, returned, finder):
+    def _made_by(self, call, statement, frame, returned, finder):
         """[(name, reference, parts)] of what one statement has made"""
         if isinstance(statement, (ast.Return, ast.expr)):
             node = statement.value if isinstance(statement, ast.Return) else statement
-            return [] if returned is NOTHING else self._returned(made, node, returned, finder)
+            return [] if returned is NOTHING else self._returned(call, node, returned, finder)
         if isinstance(statement, ASSIGNMENTS):
             inside = [node.target.id for node in ast.walk(statement) if isinstance(node, ast.NamedExpr)]     # x := …
             before = [(*one, None) for name in inside for one in self._named(name, frame.f_locals.get(name, NOTHING))]
-            return before + self._assigned(made, statement, frame, finder)
+            return before + self._assigned(call, statement, frame, finder)
         if isinstance(statement, ast.FunctionDef):
             defined = frame.f_locals.get(statement.name)
             code = getattr(defined, "__code__", None)
-            kept = [name for name in getattr(code, "co_freevars", ()) if name != "self"]
-            return [(statement.name, self.store.text(f"keeps {', '.join(kept)}" if kept else "keeps nothing"), None)]
+            names = [name for name in getattr(code, "co_freevars", ()) if name != "self"]
+            return [(statement.name, self.store.text(f"keeps {', '.join(names) or 'nothing'}"), None)]
         found = []
         for name in sorted(_names_written(statement)):   # of for, with, :=
             found += [(*one, None) for one in self._named(name, frame.f_locals.get(name, NOTHING))]
         return found
 
-    def _changed(self, made, frame, known):
+    def _changed(self, call, frame, known):
         """[(name, reference, None)] of other arrays that these statements have written into: np.add.at(dx, ids, dy)"""
-        if not any(isinstance(node, WRITING) for statement in made.running for node in _own_nodes(statement)):
+        if not any(isinstance(node, WRITING) for statement in call.running for node in _own_nodes(statement)):
             return []
         found = []
         for name, value in frame.f_locals.items():
             if name in known or not is_array(value) or np.ndim(value) == 0 or value.size > MOST_COMPARED:
                 continue
-            before = made.latest.get(name, dict(made.arguments).get(name))
+            before = call.latest.get(name, dict(call.arguments).get(name))
             if isinstance(before, int) and (reference := self.store.refer(value)) != before:
                 found.append((name, reference, None))
         return found
 
-    def _assigned(self, made, statement, frame, finder):
+    def _assigned(self, call, statement, frame, finder):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         after, found = frame.f_locals, []
         for target in targets:
@@ -228,7 +233,7 @@ class Recorder:
                 if value is NOTHING:
                     continue
                 if isinstance(statement, ast.AugAssign):
-                    parts = finder.of_change(made.before, statement, name, value) if finder else None
+                    parts = finder.of_change(call.before, statement, name, value) if finder else None
                 else:
                     whole = finder and node is not None and not isinstance(one, ast.Subscript)       # not of x[i] = …
                     overwritten = "." in name and name in ast.unparse(node)      # self.W = self.W - …: it is gone
@@ -236,7 +241,7 @@ class Recorder:
                 found += [(n, ref, parts if n == name else None) for n, ref in self._named(name, value)]
         return found
 
-    def _returned(self, made, node, value, finder):
+    def _returned(self, call, node, value, finder):
         """What a function returns: for y, backward the y; of several gradients each."""
         if node is None or value is None:
             return []
@@ -244,16 +249,16 @@ class Recorder:
         if isinstance(value, tuple):
             nodes = node.elts if isinstance(node, ast.Tuple) and len(node.elts) == len(value) else [None] * len(value)
             elements = list(zip(nodes, value))
-        names = self._names_of_returned(made, elements)
+        names = self._names_of_returned(call, elements)
         found = []
         for (part, one), name in zip(elements, names):
             parts = finder.of(part, one) if finder and part is not None and not isinstance(part, ast.Name) else None
             found += [(n, ref, parts if n == name else None) for n, ref in self._named(name, one) if not callable(one)]
         return found
 
-    def _names_of_returned(self, made, elements):
+    def _names_of_returned(self, call, elements):
         """Names for what is returned: its own, or of gradients d and the name of the argument."""
-        arguments, names = self._arguments_of_forward(made, len(elements)), []
+        arguments, names = self._arguments_of_forward(call, len(elements)), []
         for place, (part, one) in enumerate(elements):
             if isinstance(part, ast.Name):
                 names.append(part.id)
@@ -264,17 +269,17 @@ class Recorder:
                 names.append("returned" if shown == 1 else f"returned {place + 1}")
         return names
 
-    def _arguments_of_forward(self, made, count):
+    def _arguments_of_forward(self, call, count):
         """What the gradients that a backward returns belong to: the forward's floating arrays, or all its arguments"""
-        forward = made.maker
-        if forward is None or not made.is_backward:
+        forward = call.maker
+        if forward is None or not call.is_backward:
             return []
-        is_its_backward = made.written.code in forward.gives_back or made.written.name in ("<lambda>", *BACKWARD)
-        if not (is_its_backward or made.written.name in self.partners):
+        is_its_backward = call.written.code in forward.returned or call.written.name in ("<lambda>", *BACKWARD)
+        if not (is_its_backward or call.written.name in self.partners):
             return []
         names = [name for name in inspect.getargs(forward.written.code).args if name != "self"]
-        given = dict(forward.arguments)
-        floats = [name for name in names if self.store.is_float(given.get(name))]
+        arguments = dict(forward.arguments)
+        floats = [name for name in names if self.store.is_float_array(arguments.get(name))]
         return floats if len(floats) == count else names
 
     def _named(self, name, value):
@@ -290,10 +295,10 @@ class Recorder:
             return []
         return [(n, ref) for n, one in pairs if (ref := self.store.refer(one)) is not None]
 
-    def _finder(self, made, frame):
+    def _finder(self, call, frame):
         if not self.with_parts:
             return None
-        return PartFinder(self.store, made.written, ChainMap(made.before, frame.f_globals), made.calls)
+        return PartFinder(self.store, call.written, ChainMap(call.before, frame.f_globals), call.calls)
 
     @staticmethod
     def _copies(target, variables):
@@ -306,16 +311,16 @@ class Recorder:
         if written.outer is None:
             return self._forward_of(written, variables)
         found = []
-        for made in reversed(self.calls_of.get(written.outer, ())):
-            known = made.frame.f_locals if made.frame is not None else made.variables
+        for call in reversed(self.calls_of.get(written.outer, ())):
+            known = call.frame.f_locals if call.frame is not None else call.variables
             if all(known.get(name, NOTHING) is variables.get(name, NOTHING) for name in written.code.co_freevars):
-                found.append(made)
-        # One that keeps nothing may be of any of these calls: backwards run in reverse order, each once.
-        found.sort(key=lambda made: made.frame is None)  # those that still run come first
-        made = next((made for made in found if written.key not in made.gone_back), found[0] if found else None)
-        if made is not None:
-            made.gone_back.add(written.key)
-        return made
+                found.append(call)
+        # A function that keeps nothing may belong to any of these calls: backwards run in reverse order, each once.
+        found.sort(key=lambda call: call.frame is None)  # calls that still run come first
+        call = next((call for call in found if written.key not in call.run_inside), found[0] if found else None)
+        if call is not None:
+            call.run_inside.add(written.key)
+        return call
 
     def _forward_of(self, written, variables):
         """The last call of the forward that a method backward, or a function affine_backward, belongs to; or None"""
@@ -323,7 +328,7 @@ class Recorder:
             return None
         names = self.partners.get(written.name, FORWARD)
         kind = type(variables.get("self"))               # the checker calls copies of a learner's object
-        same = (made for made in reversed(self.frames) if made.written.name in names and type(made.owner) is kind)
+        same = (call for call in reversed(self.frames) if call.written.name in names and type(call.owner) is kind)
         return next(same, None)
 
 
@@ -349,7 +354,7 @@ def _what_is_written(target, variables):
 
 
 def _own_nodes(statement):
-    """The nodes of a statement, of a compound one those of its first line"""
+    """The nodes of a statement; of a compound statement, the nodes of its first line"""
     if isinstance(statement, COMPOUND):
         parts = [getattr(statement, name, None) for name in ("target", "iter", "test", "subject")]
         parts += [one for item in getattr(statement, "items", []) for one in (item.context_expr, item.optional_vars)]

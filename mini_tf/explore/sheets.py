@@ -1,27 +1,28 @@
-"""Sheets: the source of a function as it stands in its file, forward and backward under each other."""
+"""Sheets: the source of a function as it stands in its file, its backward below its forward."""
 
 import ast
 import inspect
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import CodeType
+from typing import Any
 
-from mini_tf.gradcheck.source import first_line, parsed
 from mini_tf.places import place
 
-FOUND = {}                           # (file, code) -> WrittenCode, or None if its source cannot be had
+parsed = lru_cache(32)(ast.parse)
+FOUND: dict[tuple[str, CodeType], "WrittenCode | None"] = {}         # by file; None if its source cannot be had
 
 
 class Sheet:
     """The outermost function, or method, that some code belongs to.
 
     title      "layer_norm", "MultiHeadAttention.across"
-    file       relative, "mini_tf/ops/normalization.py"; `first` is the number of its first line there
+    file       relative, "mini_tf/ops/normalization.py";  first: the number of its first line in the file
     source     its lines
     formula    the docstring's text without its source: the function's own, or its class's
     docstring  (first, last) line of it, or None
     """
 
-    def __init__(self, text: str, path: str, node: ast.AST, owner: ast.ClassDef | None):
+    def __init__(self, text: str, path: str, node: Any, owner: ast.ClassDef | None):
         self.path, self.node = path, node
         self.first = first_line(node)
         self.source = text.split("\n")[self.first - 1 : node.end_lineno]
@@ -40,20 +41,20 @@ class WrittenCode:
     key, outer    (file, name, first line) of the function, and of the one around it, or None
     """
 
-    def __init__(self, code: CodeType, text: str, way: list[ast.AST], owner: ast.ClassDef | None):
-        self.code, self.text, self.node, self.name = code, text, way[-1], code.co_name
-        keys = [(code.co_filename, getattr(one, "name", "<lambda>"), first_line(one)) for one in way]
+    def __init__(self, code: CodeType, text: str, functions: list[Any], owner: ast.ClassDef | None):
+        self.code, self.text, self.node, self.name = code, text, functions[-1], code.co_name
+        keys = [(code.co_filename, getattr(one, "name", "<lambda>"), first_line(one)) for one in functions]
         self.key, self.outer = keys[-1], keys[-2] if len(keys) > 1 else None
-        self.sheet = Sheet(text, code.co_filename, way[0], owner)
+        self.sheet = Sheet(text, code.co_filename, functions[0], owner)
 
     @cached_property
     def statements(self) -> dict[int, tuple[ast.AST, ...]]:
         """{line: (statement, …)}: all that have this line"""
-        found = {}
-        if isinstance(self.node, ast.Lambda):
-            found = {line: [self.node.body] for line in range(self.node.lineno, self.node.end_lineno + 1)}
-        else:
-            _collect(self.node.body, found)
+        found: dict[int, list[ast.AST]] = {}
+        if isinstance(body := self.node.body, list):
+            _collect(body, found)
+        else:                                            # of a lambda
+            _add(found, range(self.node.lineno, self.node.end_lineno + 1), body)
         return {line: tuple(statements) for line, statements in found.items()}
 
     def statements_at(self, line: int) -> tuple[ast.AST, ...]:
@@ -62,11 +63,10 @@ class WrittenCode:
     @cached_property
     def beginnings(self) -> set[int]:
         """The offsets in the code at which a statement, or a line with several, begins; see f_lasti of a frame"""
-        offsets = {}
+        offsets: dict[Any, int] = {}
         for number, (line, *_) in enumerate(self.code.co_positions()):
-            statements = self.statements.get(line)
-            if statements:
-                offsets.setdefault(statements, 2 * number)
+            if line in self.statements:
+                offsets.setdefault(self.statements[line], 2 * number)
         return set(offsets.values())
 
     def source_of(self, node: ast.AST) -> str:
@@ -83,46 +83,38 @@ def written_code(code: CodeType) -> WrittenCode | None:
 
 
 def _find(code):
-    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE) or code.co_name.startswith("<") != (
-        code.co_name == "<lambda>"
-    ):
+    is_comprehension = code.co_name.startswith("<") and code.co_name != "<lambda>"
+    if is_comprehension or code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
         return None
     try:
         text = "".join(inspect.findsource(code)[0])
-        nodes = _nodes_of(code, parsed(text))
+        paths = list(_paths(parsed(text), [], (code.co_name, code.co_firstlineno)))
     except (OSError, SyntaxError, TypeError):
         return None
-    if len(nodes) != 1:
+    if len(paths) != 1:                                  # one line may begin several lambdas
         return None
-    way = _way_to(parsed(text), nodes[0])
-    classes = [one for one in way if isinstance(one, ast.ClassDef)]
-    functions = [one for one in way if not isinstance(one, ast.ClassDef)]
+    classes = [one for one in paths[0] if isinstance(one, ast.ClassDef)]
+    functions = [one for one in paths[0] if not isinstance(one, ast.ClassDef)]
     return WrittenCode(code, text, functions, classes[-1] if classes else None)
 
 
-def _nodes_of(code, tree):
-    """The functions in a file's tree that may be the code's: one line may begin several lambdas"""
-    functions = (one for one in ast.walk(tree) if isinstance(one, (ast.FunctionDef, ast.Lambda)))
-    there = (one for one in functions if first_line(one) == code.co_firstlineno)
-    return [one for one in there if getattr(one, "name", "<lambda>") == code.co_name]
+def _paths(node, around, begins):
+    """[class or function, …], from the outermost in, of each function with this (name, first line)"""
+    for child in ast.iter_child_nodes(node):
+        is_function = isinstance(child, (ast.FunctionDef, ast.Lambda))
+        path = [*around, child] if is_function or isinstance(child, ast.ClassDef) else around
+        if is_function and (getattr(child, "name", "<lambda>"), first_line(child)) == begins:
+            yield path
+        yield from _paths(child, path, begins)
 
 
-def _way_to(tree, node):
-    """The classes and functions from the outermost to the node, itself included"""
-    way = [
-        one for one in ast.walk(tree)
-        if isinstance(one, (ast.FunctionDef, ast.ClassDef, ast.Lambda)) and _spans(one, node)
-    ]  # fmt: skip
-    return sorted(way, key=lambda one: (one.lineno, one.col_offset, -one.end_lineno, -one.end_col_offset))
-
-
-def _spans(outer, inner):
-    begins = (outer.lineno, outer.col_offset) <= (inner.lineno, inner.col_offset)
-    return begins and (inner.end_lineno, inner.end_col_offset) <= (outer.end_lineno, outer.end_col_offset)
+def first_line(node: Any) -> int:
+    """The number of the line at which a statement begins, of a function that of its first decorator"""
+    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
 
 
 def _collect(body, found):
-    """Add {line: [statement]} of a function's body, without those of functions inside it."""
+    """Add {line: [statement]} of a function's body, without the statements of functions inside it."""
     for statement in body:
         inner = [getattr(statement, part, []) for part in ("body", "orelse", "finalbody")]
         inner += [handler.body for handler in getattr(statement, "handlers", [])]
@@ -146,8 +138,8 @@ def _add(found, lines, statement):
 def _docstring_lines(node):
     body = getattr(node, "body", None)
     first = body[0] if isinstance(body, list) and body else None
-    said = first.value.value if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) else None
-    return (first.lineno, first.end_lineno) if isinstance(said, str) else None
+    is_text = isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str)
+    return (first.lineno, first.end_lineno) if is_text else None
 
 
 def _formula(doc):

@@ -1,12 +1,6 @@
 """Adapters: each kind of function or object, called as   y, back = adapter.call(owner, inputs, options).
 
 back(dy) gives whatever the author's backward returned; whose gradient each part is, is decided in `ownership.py`.
-
-    Closure        y, backward = f(x, W)                               as the ops of mini_tf
-    Pair           out, cache = forward(x, W);  dx, dW = backward(dout, cache);  or methods of one object, which keeps
-                   what it needs:  y = net.forward(x);  dx = net.backward(dy)
-    Loss           loss, grads = f(x, W)
-    TorchFunction  y = F.apply(x, W), with PyTorch's own call of F.backward
 """
 
 import inspect
@@ -17,9 +11,11 @@ from typing import Any, NamedTuple
 
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.gradcheck.weights import is_float
+from mini_tf.types import Array
 
 import numpy as np
 
+Result = tuple[Any, Any]   # y, back
 RECIPE = ("y, backward = f(…); loss, grads = f(…), which may be a method, net.loss; an object with forward and "
           "backward, or methods=('go', 'come_back'); or a pair: gradcheck((forward, backward), …)")      # fmt: skip
 
@@ -27,58 +23,50 @@ RECIPE = ("y, backward = f(…); loss, grads = f(…), which may be a method, ne
 class Adapter:
     """A function or an object, brought to one way of calling it.
 
-    f            what is called: a function, or the name of a method of the owner
-    owner        the object whose arrays are weights, and whose method f is; each call gets a copy of it
-    names        of the inputs, in the order in which they are given;  parameters: all that f can be given by place
-    takes        what its backward can be given, once it is there;  takes_dy: False if that is no upstream gradient
-    strict       every floating input has to get a gradient; otherwise those without one are data
-    of_loss      gradients come with a number, and without an upstream gradient;  together: in one tuple, list or dict
-    unfollowed   how many outputs the backward does not go back from
-    order        in which order a backward is given dy and a cache, in words for one that raised
+    f, owner   a function and None; or a method, or its name, and the object that it is of: each call gets a copy
+    names      of the inputs, in the order in which they are given;  parameters: of all arguments that go by position
     """
 
-    owner, takes, strict, of_loss, together, takes_dy, unfollowed, order = None, None, True, False, False, True, 0, ""
+    takes: "Signature | None" = None     # the backward's, once there is one
+    takes_dy = True                  # False if that is no upstream gradient
+    strict = True                    # every floating input has to get a gradient; otherwise those without one are data
+    of_loss = False                  # gradients come with a number, and without an upstream gradient
+    together = False                 # they do so in one tuple, list or dict
+    unfollowed = 0                   # how many outputs the backward does not go back from
+    order = ""                       # in which order a backward was given dy and a cache, in words for one that raised
 
     def __init__(self, f: Any, inputs: Sequence[Any], owner: Any = None):
         self.f, self.owner = f, owner
-        self.parameters = argument_names(self.function(owner))
+        self.parameters = signature_of(bound(f, owner)).names
         more = (f"input_{k}" for k in range(len(self.parameters), len(inputs)))
         self.names = [*self.parameters[: len(inputs)], *more]
 
-    def function(self, owner: Any) -> Callable:
-        """What is called, of this copy of the owner"""
-        return _bound(self.f, owner)
-
-    def call(self, owner: Any, inputs: Sequence[Any], options: dict) -> tuple[Any, Callable]:
+    def call(self, owner: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Result:
         """(y, back); back.of: the author's function whose `return` gives the gradients"""
         raise NotImplementedError
 
     @property
     def name(self) -> str:
         """What a report calls it"""
-        name = self.f if isinstance(self.f, str) else name_of(self.f)
+        name = name_of(self.f)
         if self.owner is None:
             return name
         return type(self.owner).__name__ + ("" if name in ("forward", "__call__") else f".{name}")
-
-    def words(self, said: str | list) -> str | list:
-        """What gradients are called in that `return`, given what all its parts are called"""
-        return said
 
 
 class Closure(Adapter):
     """y, backward = f(x, W); of several outputs, those that the backward takes gradients of, else the first"""
 
-    def call(self, owner: Any, inputs: Sequence[Any], options: dict) -> tuple[Any, Callable]:
-        *outputs, backward = self.function(owner)(*inputs, **options)
-        takes = self.takes = self.takes or taken_by(backward)
+    def call(self, owner: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Result:
+        *outputs, backward = bound(self.f, owner)(*inputs, **options)
+        takes = self.takes = self.takes or signature_of(backward)
         self.takes_dy = takes.needed > 0 or bool(takes.names)
         y, pieces, self.unfollowed = followed(outputs, takes.needed)
         return y, _of(lambda dy: backward(*pieces(dy)) if self.takes_dy else backward(), backward)
 
 
 class Pair(Adapter):
-    """out, cache = forward(x, W);  dx, dW = backward(dout, cache);  both may be methods of an object
+    """out, cache = forward(x, W);  dx, dW = backward(dout, cache);  or methods of an object, which keeps its cache
 
     A backward's arguments that are named as inputs of the forward are these inputs. Of the others the first takes dy,
     and the last the cache, what the forward returned last; between them are the gradients of more outputs, if there are
@@ -90,11 +78,11 @@ class Pair(Adapter):
         super().__init__(forward, inputs, owner)
         self.backward = backward
 
-    def call(self, owner: Any, inputs: Sequence[Any], options: dict) -> tuple[Any, Callable]:
-        backward = _bound(self.backward, owner)
-        out = self.function(owner)(*inputs, **options)
+    def call(self, owner: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Result:
+        backward = bound(self.backward, owner)
+        out = bound(self.f, owner)(*inputs, **options)
         given = dict(zip(self.names, inputs)) | options
-        takes = self.takes = self.takes or taken_by(backward)
+        takes = self.takes = self.takes or signature_of(backward)
         free = [name for name in takes.names if name not in given]
         asked = [name for name in takes.names[: takes.needed] if name not in given] or free[:1]
         outputs = out if isinstance(out, tuple) and not hasattr(out, "_fields") else (out,)
@@ -103,11 +91,9 @@ class Pair(Adapter):
         outputs, cache = (outputs[:-1], outputs[-1:]) if kept else (outputs, ())
         wanted = len(asked) - len(cache)
         if wanted > len(outputs) or takes.more:
-            raise Refused(
-                f"it cannot be told what to give {name_of(backward)}{inspect.signature(backward)}: dy comes first, "
-                f"then the cache, and inputs by their names, {', '.join(given) or 'none'}. Write it out: "
-                "gradcheck((forward, lambda dout, cache: …), …)"
-            )
+            raise Refused(f"it cannot be told what to give {name_of(backward)}{inspect.signature(backward)}: dy comes "
+                          f"first, then the cache, and inputs by their names, {', '.join(given) or 'none'}. Write it "
+                          "out: gradcheck((forward, lambda dout, cache: …), …)")         # fmt: skip
         self.takes_dy = wanted > 0
         if cache and self.takes_dy:
             name = name_of(backward)
@@ -125,27 +111,22 @@ class Loss(Adapter):
 
     strict, of_loss, takes_dy = False, True, False
 
-    def call(self, owner: Any, inputs: Sequence[Any], options: dict) -> tuple[Any, Callable]:
-        function = self.function(owner)
+    def call(self, owner: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Result:
+        function = bound(self.f, owner)
         loss, *grads = function(*inputs, **options)
         self.together = len(grads) == 1
         return loss, _of(lambda dy: grads[0] if self.together else tuple(grads), function)
 
-    def words(self, said: str | list) -> str | list:
-        """Those behind the loss"""
-        said = said[1:] if isinstance(said, list) else [""]
-        return said[0] if len(said) == 1 else said
-
 
 class TorchFunction(Adapter):
-    """A torch.autograd.Function: tensors at the border, PyTorch calls its backward; what comes back are arrays"""
+    """y = F.apply(x, W), of a torch.autograd.Function: tensors inside, arrays outside; PyTorch calls F.backward"""
 
     def __init__(self, f: Any, inputs: Sequence[Any]):
-        self.f, self.torch = f, sys.modules["torch"]
-        self.parameters = argument_names(f.forward)[1:]
+        self.f, self.owner, self.torch = f, None, sys.modules["torch"]
+        self.parameters = signature_of(f.forward).names[1:]
         self.names = self.parameters[: len(inputs)]
 
-    def call(self, owner: Any, inputs: Sequence[Any], options: dict) -> tuple[Any, Callable]:
+    def call(self, owner: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Result:
         torch = self.torch
         tensors = [torch.tensor(x, requires_grad=is_float(x)) if isinstance(x, np.ndarray) else x for x in inputs]
         outputs = self.f.apply(*tensors, *options.values())
@@ -153,30 +134,30 @@ class TorchFunction(Adapter):
         self.unfollowed = len(outputs) - 1
         leaves = [t for t, x in zip(tensors, inputs) if is_float(x)]
 
-        def back(dy):
+        def back(dy: Any) -> tuple[Any, ...]:
             grads = torch.autograd.grad(outputs[0], leaves, torch.as_tensor(dy), retain_graph=True, allow_unused=True)
             return tuple(None if g is None else g.numpy().copy() for g in grads)
 
         return outputs[0].detach().numpy().copy(), _of(back, self.f.backward)
 
 
-def _bound(f, owner):
-    """The function f, or the owner's method, which may have another name in its class"""
+def bound(f: Any, owner: Any) -> Any:
+    """The function f; or this owner's method, which may have another name in its class"""
     if isinstance(f, str):
         return getattr(owner, f)
     return f if owner is None else MethodType(f, owner)
 
 
-def _of(back, function):
+def _of(back: Any, function: Any) -> Any:
     """back, which remembers the author's function that it calls"""
     back.of = getattr(function, "__func__", function)
     return back
 
 
-# What a function takes and gives ------------------------------------------------------------------------------------
+# Signatures and results ---------------------------------------------------------------------------------------------
 
 
-def followed(outputs: Sequence[Any], wanted: int) -> tuple[Any, Callable, int]:
+def followed(outputs: Sequence[Any], wanted: int) -> tuple[Any, Callable[[Any], list[Any]], int]:
     """(y, pieces, others): the first output, or as many as are wanted, all entries in a row; pieces(dy): a list of
     theirs; others: how many arrays are behind them
     """
@@ -186,7 +167,7 @@ def followed(outputs: Sequence[Any], wanted: int) -> tuple[Any, Callable, int]:
     shapes = [np.shape(y) for y in first]
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
 
-    def pieces(dy):
+    def pieces(dy: Array) -> list[Array]:
         return [part.reshape(shape) for part, shape in zip(np.split(dy, ends), shapes)]
 
     return np.concatenate([np.ravel(y) for y in first]), pieces, sum(map(is_float, others))
@@ -199,9 +180,10 @@ def described(result: Any) -> str:
     return f"one {type(result).__name__}"
 
 
-class Taken(NamedTuple):
-    """What a function takes: names of what it can be given by place, so many of which have no default and are needed;
-    more: whether it takes *dys, or needs arguments that go by name only
+class Signature(NamedTuple):
+    """A function's arguments: the names of those that go by position, and how many of them have no default
+
+    more: whether it takes *dys, or needs an argument that goes by name only
     """
 
     names: list[str]
@@ -209,28 +191,24 @@ class Taken(NamedTuple):
     more: bool
 
 
-def taken_by(f: Callable) -> Taken:
-    """What f takes; one argument, where that cannot be known"""
+def signature_of(f: Callable[..., Any]) -> Signature:
+    """The Signature of f; of one argument, where that cannot be known"""
     try:
         every = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):
-        return Taken([], 1, False)
+        return Signature([], 1, False)
     names = [p.name for p in every if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     more = any(p.kind == p.VAR_POSITIONAL or (p.kind == p.KEYWORD_ONLY and p.default is p.empty) for p in every)
     needed = sum(p.name in names and p.default is p.empty for p in every)
-    return Taken(names, needed if names or not more else 1, more)
-
-
-def argument_names(f: Callable) -> list[str]:
-    """The names of what f can be given by place"""
-    return taken_by(f).names
+    return Signature(names, needed if names or not more else 1, more)
 
 
 def name_of(f: Any) -> str:
-    return getattr(f, "__name__", type(f).__name__)
+    """The name of a function, or of a class; of an object that of its class; of a method's name itself"""
+    return f if isinstance(f, str) else str(getattr(f, "__name__", type(f).__name__))
 
 
-def partner_of(f: Callable) -> Callable | None:
+def partner_of(f: Callable[..., Any]) -> Callable[..., Any] | None:
     """The f_backward of f_forward, or the backward_f of forward_f, in the same file; None if there is none."""
     name = name_of(f).replace("forward", "backward")
     other = getattr(f, "__globals__", {}).get(name)
@@ -250,10 +228,10 @@ def adapted(f: Any, inputs: Sequence[Any], methods: Sequence[str] | None, result
     if isinstance(f, (tuple, list)):
         if len(f) != 2 or not all(map(callable, f)):
             raise Refused(f"{described(f)} came, expected two functions: gradcheck((forward, backward), …)")
-        owners = [_owner_of(one) for one in f]
-        if owners[0] is not None and owners[0] is owners[1]:
-            return Pair(*map(_method, f), inputs, owners[0])
-        return Pair(*f, inputs)
+        (forward, backward), owner = f, _owner_of(f[0])
+        if owner is not None and owner is _owner_of(backward):
+            return Pair(_method(forward), _method(backward), inputs, owner)
+        return Pair(forward, backward, inputs)
     if is_torch_function(f):
         return TorchFunction(f, inputs)
     if inspect.isclass(f):
@@ -263,7 +241,7 @@ def adapted(f: Any, inputs: Sequence[Any], methods: Sequence[str] | None, result
     if methods:
         if absent := [name for name in methods if not callable(getattr(f, name, None))]:
             raise Refused(f"{name_of(f)} has no method {absent[0]!r}")
-        return Pair(*methods, inputs, f)
+        return Pair(methods[0], methods[1], inputs, f)
     if not inspect.isroutine(f) and callable(getattr(f, "backward", None)):
         forward = "forward" if callable(getattr(f, "forward", None)) else "__call__"
         if callable(getattr(f, forward, None)):
@@ -280,7 +258,7 @@ def adapted(f: Any, inputs: Sequence[Any], methods: Sequence[str] | None, result
     return kind(_method(f), inputs, owner)
 
 
-def _owner_of(f):
+def _owner_of(f: Any) -> Any:
     """The object whose method f is, or which is called; None for a function, and an op, which has a name like one"""
     if not inspect.isroutine(f):
         return None if hasattr(f, "__name__") else f
@@ -288,12 +266,12 @@ def _owner_of(f):
     return None if inspect.ismodule(owner) or inspect.isclass(owner) else owner
 
 
-def _method(f):
+def _method(f: Any) -> Any:
     """The function of a method; of an object that is called, the name of its method"""
     return getattr(f, "__func__", f.__name__) if inspect.isroutine(f) else "__call__"
 
 
-def _kind_of(f, result):
+def _kind_of(f: Any, result: Any) -> type[Adapter]:
     """The class of Adapter for a function that gives this result"""
     several, losses = isinstance(result, tuple) and len(result) > 1, ""
     if several and callable(result[-1]):

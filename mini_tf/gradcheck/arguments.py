@@ -1,19 +1,19 @@
 """Arguments for a learner's function: arrays of the shapes that an option or the docstring says, and given values.
 
-    --shape x=3,4   'ids=2,3 int<7'   'mask=3,3 bool'   'p=3 positive'   s=   y=onehot(4,5)   params.W=4,3   layers.0=2
-    --arg stride=2   how=mean   W=randn(3,2)
+    --shape x=3,4   'ids=2,3 int<7'   'mask=3,3 bool'   'p=3 positive'   s=   y=onehot(4,5)
+    --arg stride=2   how=mean   W=randn(3,2)   "params={'W': randn(4,3)}"
 
 A shape is drawn at random, and its gradient is checked; s= is a single number, one-hot rows are constants. Values are
-constants: Python's, with np and randn, and what is no Python is a string. A docstring has the same shapes:
+constants, but for arrays in a dict, a list or an object: Python's, with np and randn, and what is no Python is a
+string. A docstring has the same shapes:
 
-    Example: x (3, 4), ids (2, 3) int < 7, mask (3, 3) bool, p (3,) positive, s (), y onehot(4, 5), params.W (4, 3)
+    Example: x (3, 4), ids (2, 3) int < 7, mask (3, 3) bool, p (3,) positive, s (), y onehot(4, 5)
 """
 
 import inspect
 import math
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -25,8 +25,8 @@ import numpy as np
 
 LARGEST = 100_000        # entries of one argument, and ids: the checker runs the function thousands of times
 KIND = r"(?: ?(positive|bool|int)(?: ?< ?(\d+))?)?"
-EXAMPLE = re.compile(rf"([\w.]+) ?(onehot)? ?\(([\d, ]*)\){KIND}")     # in the docstring's Example
-OPTION = re.compile(rf"([\w.]+) ?= ?(onehot)? ?\(?([\d, ]*)\)?{KIND}")
+EXAMPLE = re.compile(rf"(\w+) ?(onehot)? ?\(([\d, ]*)\){KIND}")     # in the docstring's Example
+OPTION = re.compile(rf"(\w+) ?= ?(onehot)? ?\(?([\d, ]*)\)?{KIND}")
 
 
 def values_of(args: Sequence[str], rng: np.random.Generator) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def constructed(cls: type, values: dict[str, Any], seed: int) -> tuple[Any, dict
     return cls(**own), {name: value for name, value in values.items() if name not in own}
 
 
-def _named_parameters(f):
+def _named_parameters(f: Any) -> list[inspect.Parameter]:
     """The parameters of a function or a class that have names: not *args, not **options"""
     parameters = inspect.signature(f).parameters.values()
     return [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -74,53 +74,34 @@ def inputs_for(
     called, title = getattr(f, forward, f), getattr(f, "__name__", type(f).__name__)
     parameters = _named_parameters(called)[inspect.isclass(f) :]         # of a torch.autograd.Function without ctx
     names, told = [p.name for p in parameters], [_from_option(one) for one in shapes]
-    if unknown := [name for name in (*values, *(_owner(name) for name, *_ in told)) if name not in names]:
+    if unknown := [name for name in (*values, *(name for name, *_ in told)) if name not in names]:
         raise UserError(f"{title} has no argument {unknown[0]!r}; it has {', '.join(names) or 'none'}")
     example = re.search(r"^ *Example:(.*?)(?:\n *\n|\Z)", inspect.getdoc(called) or "", re.S | re.M)
-    found = [*(EXAMPLE.findall(example[1]) if example else ()), *told]                   # an option goes before
-    found = {name: how for name, *how in found if _owner(name) in names and _owner(name) not in values}
-    given = _nested({name: _drawn(name, *how, rng) for name, how in found.items()}) | values
+    every = [*(EXAMPLE.findall(example[1]) if example else ()), *told]                   # an option overrides
+    drawn = {one[0]: one for one in every if one[0] in names and one[0] not in values}
+    given = {name: _drawn(one, rng) for name, one in drawn.items()} | values
     if missing := [p.name for p in parameters if p.default is p.empty and p.name not in given]:
-        raise UserError(_ask(title, called, missing))
+        raise UserError(_ask(title, missing))
     by_place = [p for p in parameters if p.kind != p.KEYWORD_ONLY]
     last = max((k for k, p in enumerate(by_place, 1) if p.name in given), default=0)
     options = {p.name: given[p.name] for p in parameters if p.kind == p.KEYWORD_ONLY and p.name in given}
-    constants = [name for name, (onehot, *_) in found.items() if onehot and _owner(name) not in options]
+    constants = [name for name, (_, onehot, *_) in drawn.items() if onehot and name not in options]
     constants += [name for name, x in values.items() if is_float(x) and name not in options]
     return [given.get(p.name, p.default) for p in by_place[:last]], options | {"constants": constants}
 
 
-def _owner(name):
-    """params of params.W"""
-    return name.partition(".")[0]
-
-
-def _nested(arrays):
-    """{"x": x, "params": {"W": W}} of {"x": x, "params.W": W}; numbers are the places of a list: layers.0"""
-    groups = {}
-    for name, array in arrays.items():
-        first, _, rest = name.partition(".")
-        groups.setdefault(first, {})[rest] = array
-    found = {name: group[""] if "" in group else _nested(group) for name, group in groups.items()}
-    return [found[k] for k in sorted(found, key=int)] if found and all(map(str.isdecimal, found)) else found
-
-
-def _ask(title, f, missing):
-    """How to give the missing shapes, both ways, with f's own names; of a dict, with the keys that it reads"""
-    source = ""
-    with suppress(OSError, TypeError):
-        source = inspect.getsource(f)
-    keys = {name: dict.fromkeys(re.findall(rf"""\b{name}\[["'](\w+)["']\]""", source)) for name in missing}
-    names = [full for name in missing for full in [f"{name}.{key}" for key in keys[name]] or [name]]
-    options = " ".join(f"--shape {name}=3,4" for name in names)
+def _ask(title: str, missing: list[str]) -> str:
+    """How to give the missing shapes, as options and in the docstring"""
+    options = " ".join(f"--shape {name}=3,4" for name in missing)
     return (
         f"{title}: what is the shape of {', '.join(missing)}? Add {options}, with your sizes ('ids=2,3 int<7', "
-        f"'mask=3,3 bool', y=onehot(4,5), s= for a number; what is no array is --arg {missing[-1]}=2), or write into "
-        f"the docstring: Example: {', '.join(f'{name} (3, 4)' for name in names)}"
+        f"'mask=3,3 bool', y=onehot(4,5), s= for a number; what is no array is --arg {missing[-1]}=2, or "
+        f"\"{missing[0]}={{'W': randn(3,4)}}\"), or write into the docstring: Example: "
+        + ", ".join(f"{name} (3, 4)" for name in missing)
     )
 
 
-def _from_option(option):
+def _from_option(option: str) -> tuple[str, ...]:
     """What EXAMPLE finds in a docstring, of an option: (name, "onehot" or "", sizes, kind, bound), all as text"""
     if match := OPTION.fullmatch(option.strip()):
         return match.groups("")
@@ -128,17 +109,18 @@ def _from_option(option):
                     "y=onehot(4,5), or s= for a single number")                  # fmt: skip
 
 
-def _drawn(name, onehot, sizes, kind, bound, rng) -> Array:
+def _drawn(described: tuple[str, ...], rng: np.random.Generator) -> Array:
     """Standard normal; or positive, not near 0; ids; one-hot rows; booleans of both values"""
-    shape, bound = tuple(map(int, re.findall(r"\d+", sizes))), int(bound or 0)
+    name, onehot, sizes, kind, bound = described
+    shape, ids_below = tuple(map(int, re.findall(r"\d+", sizes))), int(bound or 0)
     if not 0 < math.prod(shape) <= LARGEST:
         raise UserError(f"{name} has the shape {shape}, expected sizes from 1 and at most {LARGEST:,} entries in all")
-    if kind == "int" and not 0 < bound <= LARGEST:
+    if kind == "int" and not 0 < ids_below <= LARGEST:
         raise UserError(f"{name} is int, below which number? Write int<7 for 0 to 6; at most {LARGEST:,}")
     if onehot and shape:
         return np.eye(shape[-1])[_ids(shape[:-1], shape[-1], rng)]
     if kind == "int":
-        return _ids(shape, bound, rng)
+        return _ids(shape, ids_below, rng)
     if kind == "bool":
         mask = np.asarray(rng.random(shape) < 0.5)
         mask.flat[-1], mask.flat[0] = False, True
@@ -146,7 +128,7 @@ def _drawn(name, onehot, sizes, kind, bound, rng) -> Array:
     return np.asarray(rng.uniform(0.2, 2, shape) if kind == "positive" else rng.standard_normal(shape))
 
 
-def _ids(shape, bound, rng):
+def _ids(shape: tuple[int, ...], bound: int, rng: np.random.Generator) -> Array:
     """Ids below the bound, the last the same as the first: a backward has to add up what repeated ids get"""
     ids = np.asarray(rng.integers(0, bound, shape))
     ids.flat[-1] = ids.flat[0]

@@ -21,7 +21,7 @@ from mini_tf.gradcheck.verdict import judged
 
 
 def gradcheck(
-    f: Any, *inputs, params: Any = None, grads: Any = None, constants: Sequence[str] = (),
+    f: Any, *inputs: Any, params: Any = None, grads: Any = None, constants: Sequence[str] = (),
     methods: Sequence[str] | None = None, name: str | None = None, seed: int = 0, budget: int | None = None,
     explain: bool = True, **options: Any,
 ) -> Report:  # fmt: skip
@@ -51,14 +51,12 @@ def gradcheck(
     if budget is not None:
         check_whole(budget=budget)
 
-    def make():
-        return Subject(f, inputs, options, params, grads, constants, methods)
-
-    with judged(make, name, seed, budget) as (report, subject, evidence, other):
-        if evidence is not None and is_current(evidence.backward.of) is False:
+    check = judged(lambda: Subject(f, inputs, options, params, grads, constants, methods), name, seed, budget)
+    with check as (report, subject, evidence, other):
+        if evidence and is_current(evidence.backward.of) is False:
             report.notes.append("its file has changed since it was imported, and the old code was checked: start a new "
                                 "Python, or importlib.reload the module")        # fmt: skip
-        if explain and report.verdict == FAIL and evidence is not None:
+        if explain and report.verdict == FAIL and subject and evidence:
             from mini_tf.gradcheck.explain import add_reasons  # here, as a check that passes needs none of it
 
             try:
@@ -68,6 +66,6 @@ def gradcheck(
     return report
 
 
-def judge(f: Any, *inputs, **arguments: Any) -> Report:
+def judge(f: Any, *inputs: Any, **arguments: Any) -> Report:
     """The verdict alone, without reasons: gradcheck(…, explain=False), a hundredth of the time where it fails."""
     return gradcheck(f, *inputs, **arguments, explain=False)

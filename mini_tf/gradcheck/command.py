@@ -24,10 +24,9 @@ from rich.text import Text
 Subjects = dict[str, Loaded]
 
 
-def told(constants: Sequence[str], params: Sequence[str], grads: Sequence[str], methods: str | None) -> dict[str, Any]:
+def checker_options(methods: str | None, **lists: Sequence[str]) -> dict[str, Any]:
     """gradcheck's arguments of --constants pe, --params Wxh or W=path, --grads W=path, --methods go,come_back"""
-    pair = methods.partition(",")[::2] if methods else ()
-    every = {"constants": constants, "params": params, "grads": grads, "methods": pair}
+    every = {**lists, "methods": methods.partition(",")[::2] if methods else ()}
     return {option: dict(text.split("=", 1) for text in texts) if all("=" in text for text in texts) else [*texts]
             for option, texts in every.items() if texts}         # fmt: skip
 
@@ -37,9 +36,9 @@ def chosen(
 ) -> Subjects:  # fmt: skip
     """{name: what gradcheck takes} for each name: all examples whose names start with it, or a function of a file
 
-    more: of gradcheck's arguments, see `told`. Raises UserError for unknown names, and for files that cannot be loaded.
+    more: see `checker_options`. Raises UserError for unknown names, and for files that cannot be loaded.
     """
-    subjects = {}
+    subjects: Subjects = {}
     for name in names or [""]:
         if "::" in name or name.endswith(".py"):
             subjects[name] = load(name, shapes, seed, args, **more or {})
@@ -51,7 +50,7 @@ def chosen(
     return subjects
 
 
-def _examples(beginning, seed):
+def _examples(beginning: str, seed: int) -> Subjects:
     from mini_tf.gradcheck.examples import EXAMPLES  # here, because it loads all of mini_tf
 
     found = {name: make(np.random.default_rng(seed)) for name, make in EXAMPLES.items() if name.startswith(beginning)}
@@ -91,26 +90,28 @@ def bind_twins(seed: int) -> None:
     """
     from mini_tf import kernels
     from mini_tf.backend import gpu_count
-    from mini_tf.kernels.decode_layer import WRITTEN
+    from mini_tf.kernels.compiling import why_uncompiled
+    from mini_tf.kernels.decode_layer import DECODING
     from mini_tf.ops.op import all_ops
 
-    if why := binding.why_uncompiled():
+    if why := why_uncompiled():
         raise UserError(f"{why}, so the twins cannot run, and nothing was compared or bound")
     with kernels.with_twins(even_if_edited=True):
         reports, findings = _checked(chosen([], [], seed), seed)
     if findings or not all(report.ok for report in reports):
         raise UserError("not all are right, see above; nothing was bound")
     compared = {name for report in reports for name in report.twins} | {"adam", "sum_of_squares"}
-    bound = [op for op in all_ops() if op.name in compared and binding.twin(op)] + [WRITTEN]
+    bound: list[Any] = [op for op in all_ops() if op.name in compared and binding.twin(op)] + [DECODING]
     binding.bind(bound)
     out.print(Text(f"bound to their formulas: the twins of {', '.join(sorted(op.name for op in bound))}"))
     if not gpu_count()[0]:
         out.print("those for a GPU were not compared, as none is here: tests/kernels/test_gpu.py does so on the CPU")
 
 
-def _checked(subjects, seed, solution=False):
+def _checked(subjects: Subjects, seed: int, solution: bool = False) -> tuple[list[Report], list[str]]:
     """(reports; of all examples, sentences on twins that no report is about), both printed"""
-    reports, findings = _for_each("checking", subjects, gradcheck, seed), []
+    reports: list[Report] = _for_each("checking", subjects, gradcheck, seed)
+    findings: list[str] = []
     for name, report in zip(subjects, reports):
         if is_exercise(name):
             _help_the_learner(report, name, solution)
@@ -127,7 +128,7 @@ def _checked(subjects, seed, solution=False):
     return reports, findings
 
 
-def _help_the_learner(report, exercise, solution):
+def _help_the_learner(report: Report, exercise: str, solution: bool) -> None:
     """Hints alone, unless the solution is asked for; and the blanks that are left"""
     if not solution:
         report.give_hints_only()
@@ -136,30 +137,20 @@ def _help_the_learner(report, exercise, solution):
         report.notes.append(f"blanks that are left, from the top down: {', '.join(blanks)}")
 
 
-def _print_in_words(reports):
+def _print_in_words(reports: list[Report]) -> None:
     """One report whole; of several those that did not pass, and a first wrong step that several have in common once."""
-    first = {}                                           # the place of a wrong step: whose report tells of it
+    first: dict[str, Report] = {}                        # the place of a wrong step: whose report tells of it
     for report in reports:
         step = report.wrong_step
-        teller = first.setdefault(step.place, report) if step is not None else report
-        if teller is not report:
+        teller = first.setdefault(step.place, report) if step else report
+        if step and teller is not report:
             same = f"the same first wrong step as in {teller.name}, {step.name}"
             out.print(Text(f"{report.verdict}: gradients of {report.name}: {same}"))
         elif len(reports) == 1 or not report.ok:
-            out.print(Text(_with_options(report.explain())))
+            out.print(Text(report.explain()))
 
 
-def _with_options(words):
-    """A report's words with the command's options in place of Python's arguments: --constants pe"""
-
-    def options(found):
-        pairs = re.findall(r"'([^']+)'(?:: '([^']+)')?", found[2])
-        return " ".join(f"--{found[1]} {name}{'=' if path else ''}{path}" for name, path in pairs)
-
-    return re.sub(r"\b(constants|params|grads)=[\[{](.*?)[\]}]", options, words)
-
-
-def _print_table(reports):
+def _print_table(reports: list[Report]) -> None:
     styles = {PASS: "green", FAIL: "bold red", NOT_TESTED: "yellow"}
     numbers = [Column(header, justify="right") for header in ("tensors", "entries", "twins")]
     table = Table("", Column("gradients of", overflow="fold"), *numbers, box=None, header_style="bold")
@@ -184,7 +175,7 @@ def plant_in_all(subjects: Subjects, seed: int) -> int:
     return 1 if missed else 0 if caught else 2
 
 
-def _for_each(what: str, subjects: Subjects, do: Callable, seed: int) -> list[Report]:
+def _for_each(what: str, subjects: Subjects, do: Callable[..., Any], seed: int) -> list[Any]:
     """[do(…) for each subject], with a progress bar; do is called like gradcheck."""
     results = []
     with progress_bar(what, len(subjects)) as update:

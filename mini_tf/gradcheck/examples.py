@@ -6,7 +6,7 @@ Generic means: no γ = 1, no β = 0, no zero weights (a forgotten γ does not sh
 do not show if they are equal), and numbers large enough for every term to count.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from mini_tf.types import Array, Backward
 
 import numpy as np
 
-Made = tuple[Callable, list, dict[str, layers.Parameter]]                # f, inputs, params
+Made = tuple[Callable[..., Any], list[Array], dict[str, layers.Parameter]]               # f, inputs, params
 Example = Callable[[np.random.Generator], Made]
 
 B, T, n, c, H, m = 2, 3, 4, 7, 2, 3
@@ -39,15 +39,15 @@ READ_OF_MORE = [[[[True] * T + [False]]], [[[False] * (T + 1)]]]         # all w
 # Ops and layers -----------------------------------------------------------------------------------------------------
 
 
-def op(function: Callable, *inputs, **options) -> Example:
+def op(function: Callable[..., Any], *inputs: Any, **options: Any) -> Example:
     """An example for an op. Each input is a shape, drawn normal, or an array or a list, as it is."""
     return lambda rng: (partial(function, **options) if options else function, _drawn(inputs, rng), {})
 
 
-def layer(build: Callable[[np.random.Generator], Any], *inputs, training: bool = False) -> Example:
+def layer(build: Callable[[np.random.Generator], Any], *inputs: Any, training: bool = False) -> Example:
     """An example for a layer, or for a method of one, with generic parameters; in training, always with one mask."""
 
-    def make(rng):
+    def make(rng: np.random.Generator) -> Made:
         made = build(rng)
         parameters = generic(getattr(made, "__self__", made), rng)
         f = (lambda x, *more: made(x, *more, rng=np.random.default_rng(3))) if training else made
@@ -56,7 +56,7 @@ def layer(build: Callable[[np.random.Generator], Any], *inputs, training: bool =
     return make
 
 
-def _drawn(inputs, rng):
+def _drawn(inputs: Sequence[Any], rng: np.random.Generator) -> list[Array]:
     return [rng.standard_normal(one) if isinstance(one, tuple) else np.array(one) for one in inputs]
 
 
@@ -89,7 +89,7 @@ class Twice(layers.Layer):
 
 # Models -------------------------------------------------------------------------------------------------------------
 
-DEEP = {"T": T + 2, "L": 1, "H": H, "m": m, "f": n + 1, "dropout": 0.0}
+DEEP: dict[str, Any] = {"T": T + 2, "L": 1, "H": H, "m": m, "f": n + 1, "dropout": 0.0}
 WINDOWS = np.array([[ABSENT, 2, 3, 2], [1, 0, 3, 1]])
 ALL_PRESENT = np.array([[0, 2, 3, 2], [1, 0, 3, 1]])         # for the PointerTransformer, which refuses absent words
 TEXTS = np.array([[3, 4, 5, 3], [6, 2, ABSENT, ABSENT], [ABSENT] * 4])   # one with padding, one of nothing else
@@ -98,10 +98,10 @@ READ = np.array([[MASK, 1, 5, 3], [6, MASK, ABSENT, ABSENT], [ABSENT] * 4])     
 HIDDEN = np.array([[3, 4, 5, ABSENT], [ABSENT, 2, ABSENT, ABSENT], [ABSENT] * 4])      # replaced or left: these
 
 
-def loss(kind: Callable[..., layers.Layer], batch: Any, words: int = c, **options) -> Example:
+def loss(kind: Callable[..., Any], batch: Any, words: int = c, **options: Any) -> Example:
     """An example for the loss of a model, on vectors of so many words, in training, always with the same masks."""
 
-    def make(rng):
+    def make(rng: np.random.Generator) -> Made:
         model = kind(rng.standard_normal((words, n)), **options)
         parameters = generic(model, rng)
         for name, parameter in parameters.items():       # with saturated softmaxes, or γ near 0, gradients would vanish
@@ -111,7 +111,7 @@ def loss(kind: Callable[..., layers.Layer], batch: Any, words: int = c, **option
     return make
 
 
-def _translator(_, **options):
+def _translator(_: Array, **options: Any) -> models.Translator:
     return models.Translator(c, c, n=n, dtype="float64", **DEEP | options)
 
 

@@ -1,11 +1,12 @@
 """Your first gradient checker: python mini_tf/gradcheck/first_checker.py"""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 
-def slopes(phi: Callable, x: np.ndarray, h: float = 1e-5) -> np.ndarray:
+def slopes(phi: Callable[[], float], x: np.ndarray, h: float = 1e-5) -> np.ndarray:
     """How fast phi() grows with each entry of x, an array that it reads"""
     measured = np.zeros_like(x)
     for i in np.ndindex(x.shape):
@@ -18,7 +19,7 @@ def slopes(phi: Callable, x: np.ndarray, h: float = 1e-5) -> np.ndarray:
     return measured
 
 
-def is_right(f: Callable, *inputs: np.ndarray) -> bool:
+def is_right(f: Callable[..., Any], *inputs: np.ndarray) -> bool:
     """Whether y, backward = f(*inputs) gives the slopes of Σ y, a gradient for each input"""
     y, backward = f(*inputs)
     gradients = backward(np.ones_like(y))

@@ -17,15 +17,13 @@ LIBRARIES = ("np", "xp", "numpy", "cupy", "math")
 
 
 def expressions_in(statement: ast.stmt) -> Iterator[tuple[ast.expr, bool]]:
-    """(expression, whether it is a value) of one statement: what it assigns, returns, calls, loops over or asks"""
+    """(expression, whether it is a value) of one statement: what it assigns, returns, passes, loops over or tests"""
     value = getattr(statement, "value", None)
     if isinstance(statement, ast.Expr):
-        arguments = [one for one in getattr(value, "args", ()) if not isinstance(one, ast.Starred)]
-        yield from ((one, True) for one in arguments)
-        inside = arguments
+        values = inside = [one for one in getattr(value, "args", ()) if not isinstance(one, ast.Starred)]
     else:
-        yield from ((one, True) for one in values_in(value) if value is not None)
-        inside = [value]
+        values, inside = ([*values_in(value)], [value]) if value is not None else ([], [])
+    yield from ((one, True) for one in values)
     for part in (getattr(statement, "iter", None), getattr(statement, "test", None)):
         if isinstance(part, ast.expr):
             yield part, False
@@ -35,7 +33,7 @@ def expressions_in(statement: ast.stmt) -> Iterator[tuple[ast.expr, bool]]:
             yield place.slice, False
 
 
-def values_in(value: ast.expr | None) -> Iterator[ast.expr]:
+def values_in(value: ast.expr) -> Iterator[ast.expr]:
     """An expression; of a tuple, a list or a dict that is written out, those in it"""
     parts = getattr(value, "values" if isinstance(value, ast.Dict) else "elts", None)
     if parts and not isinstance(value, ast.Set):
@@ -45,14 +43,14 @@ def values_in(value: ast.expr | None) -> Iterator[ast.expr]:
         yield value
 
 
-def _given_to_authors(node):
+def _given_to_authors(node: ast.AST) -> Iterator[ast.expr]:
     """What is given to the author's own functions and methods, which may keep it: self.layer.backward(dy * mask)"""
     if isinstance(node, ast.Call):
         method = isinstance(node.func, ast.Attribute) and not hasattr(np.ndarray, node.func.attr)
         function = isinstance(node.func, ast.Name) and not hasattr(builtins, node.func.id)
         if function or (method and not is_library(node.func)):
             yield from (part for part in node.args if not isinstance(part, (ast.Starred, ast.Constant)))
-    if isinstance(node, ast.AST) and not isinstance(node, INNER):
+    if not isinstance(node, INNER):
         for child in ast.iter_child_nodes(node):
             yield from _given_to_authors(child)
 
@@ -64,17 +62,17 @@ def is_library(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id in LIBRARIES
 
 
-def nodes_of(node: ast.expr) -> Iterator[ast.expr]:
+def nodes_of(node: ast.AST) -> Iterator[ast.expr]:
     """A node and all expressions in it: not inside lambdas, and not the name of what is called"""
     if isinstance(node, ast.Lambda):
         return
-    if isinstance(node, (ast.expr, ast.Slice)) and not isinstance(getattr(node, "ctx", None), ast.Store):
+    if isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store):
         yield node
-    method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not is_library(node.func.value)
     for child in ast.iter_child_nodes(node):
         if isinstance(node, ast.Call) and child is node.func:
-            yield from nodes_of(child.value) if method else ()
-        elif isinstance(child, (ast.expr, ast.Slice, ast.comprehension, ast.keyword)):
+            if isinstance(child, ast.Attribute) and not is_library(child.value):         # the object of a method
+                yield from nodes_of(child.value)
+        elif isinstance(child, (ast.expr, ast.comprehension, ast.keyword)):
             yield from nodes_of(child)
 
 

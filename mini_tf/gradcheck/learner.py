@@ -12,7 +12,7 @@
 import importlib
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +23,8 @@ from mini_tf.gradcheck.adapters import is_torch_function, partner_of
 from mini_tf.gradcheck.arguments import constructed, inputs_for, values_of
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.measure.promises import told
-from mini_tf.gradcheck.verdict import turn
+from mini_tf.gradcheck.program import is_theirs
+from mini_tf.gradcheck.verdict import check_lock
 
 import numpy as np
 
@@ -63,16 +64,16 @@ def running(target: str) -> AbstractContextManager[None]:
     return _importing_beside(Path(file).resolve()) if file.endswith(".py") else nullcontext()
 
 
-def _chosen(path, name, pair):
+def _chosen(path: Path, name: str, pair: Sequence[str]) -> tuple[Any, str]:
     """(the function or class of that name, the name of its method or ""); without a name, the only one there is"""
     module = _executed(path)
     there = {n: x for n, x in vars(module).items() if _can_be_checked(x, pair)}
     cls, _, method = name.partition(".")
     if method and callable(getattr(getattr(module, cls, None), method, None)):
         return getattr(module, cls), method
-    for alike in (name, f"{name}_forward", f"forward_{name}", f"{name}_fwd", f"fwd_{name}"):
-        if alike in there:
-            return there[alike], ""
+    for one in (name, f"{name}_forward", f"forward_{name}"):
+        if one in there:
+            return there[one], ""
     own = [n for n, x in there.items() if x.__module__ == module.__name__]
     own = [n for n in own if there[n] not in [partner_of(there[one]) for one in own]]
     if not name and len(own) == 1:
@@ -83,14 +84,14 @@ def _chosen(path, name, pair):
     raise UserError(f"{path}: {absent if name else 'which function or class'}; {known}")
 
 
-def _can_be_checked(x, pair):
+def _can_be_checked(x: Any, pair: Sequence[str]) -> bool:
     """True for a function, an op, and a class whose objects can be called, or have this pair of methods"""
     if inspect.isclass(x):
         return "__call__" in dir(x) or all(callable(getattr(x, name, None)) for name in pair)
     return inspect.isfunction(x) or hasattr(x, "formula")
 
 
-def _executed(path):
+def _executed(path: Path) -> ModuleType:
     """The file as a new module; of a package, if there is __init__.py beside it: `from .other import …` works"""
     if not path.is_file() or path.suffix != ".py":
         came = "is not a .py file" if path.exists() else "is not there"
@@ -108,16 +109,16 @@ def _executed(path):
     return module
 
 
-def _root(path):
+def _root(path: Path) -> Path:
     """The nearest folder above without __init__.py: packages are imported from there."""
     return next(folder for folder in path.parents if not (folder / "__init__.py").exists())
 
 
 @contextmanager
-def _importing_beside(path):
+def _importing_beside(path: Path) -> Iterator[None]:
     """Let imports find what lies at a file's root, in the current folder and beside the file; forget it afterwards."""
     folders = list(dict.fromkeys([_root(path), Path.cwd(), path.parent]))
-    with turn:
+    with check_lock:
         modules, before, bytecode = dict(sys.modules), sys.path[:], sys.dont_write_bytecode
         sys.path[:0] = map(str, folders)
         sys.dont_write_bytecode = True
@@ -126,21 +127,18 @@ def _importing_beside(path):
             yield
         finally:
             sys.path[:], sys.dont_write_bytecode = before, bytecode
-            for name in [n for n, one in sys.modules.items() if n not in modules and _lies_in(folders, n, one)]:
+            for name in [n for n, one in sys.modules.items() if n not in modules and _is_theirs(one)]:
                 del sys.modules[name]
             sys.modules.update(modules)                  # the file itself may have replaced its module
 
 
-def _lies_in(folders, name, module):
-    """True for what was imported from these folders themselves, and not from an environment's folder inside them"""
-    top = name.partition(".")[0]
-    places = [Path(one) for one in (getattr(module, "__file__", None) or "", *getattr(module, "__path__", ()))]
-    lies = any(one.parent == folder or one.is_relative_to(folder / top) for one in places for folder in folders)
-    return lies and top != "mini_tf"
+def _is_theirs(module: ModuleType) -> bool:
+    places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+    return any(is_theirs(one) for one in places if one)
 
 
 @contextmanager
-def _in_words():
+def _in_words() -> Iterator[None]:
     """An error in the learner's file, or in one that it imports, becomes a UserError that says where and what."""
     try:
         yield

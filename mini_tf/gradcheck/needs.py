@@ -3,14 +3,13 @@
 Caches, counters and gradients do not move y. What does, and gets no gradient, may be a constant: the caller has to say.
 """
 
-import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mini_tf.gradcheck.errors import Refused
-from mini_tf.gradcheck.parameters import is_layer
+from mini_tf.gradcheck.measure.points import random_dy
+from mini_tf.gradcheck.parameters import is_layer, variables_of
 from mini_tf.gradcheck.weights import FILE, Weight, everything_in, gradient_paths, is_float, named, path_of, reached
-from mini_tf.places import codes_inside
 
 import numpy as np
 
@@ -21,8 +20,9 @@ Weights = dict[str, Weight]
 
 
 def weights_in(holders: dict[str, Any], names: Collection[str]) -> Weights:
-    """{name: Weight} of what is in {owner: what it holds}; names: of inputs, which no weight may have"""
-    found, by_id = {}, {}
+    """{name: Weight} of the floating arrays in {owner: object or container}; names: of inputs, reserved"""
+    found: Weights = {}
+    by_id: dict[int, Weight] = {}
     for owner, holder in holders.items():
         for path, x in everything_in(holder) if not (is_layer(holder) or is_float(holder)) else ():
             if id(x) in by_id:
@@ -34,31 +34,28 @@ def weights_in(holders: dict[str, Any], names: Collection[str]) -> Weights:
 
 
 def without(found: Weights, constants: Collection[str]) -> Weights:
-    """The others; `batch` stands for all arrays in it, such as batch.0"""
+    """The weights that are not constants; `batch` stands for all arrays in it, such as batch.0"""
     return {name: w for name, w in found.items() if not any(f"{name}.".startswith(f"{one}.") for one in constants)}
 
 
 def chosen(entries: Sequence[tuple[str, str]], found: Weights, variables: dict[str, Any]) -> Weights:
-    """{name: Weight} of what `params` means, [(name or "", path)]: a path, the end of some, a variable of the file"""
-    weights = {}
+    """{name: Weight} of what `params` means, [(name or "", path)]: weights that were found, or variables of the file"""
+    weights: Weights = {}
     for name, text in entries:
         path = path_of(text)
-        same = {n: w for n, w in found.items() if n == text or path in w.full_paths}
-        same = same or {n: w for n, w in found.items() if n.endswith(f".{text}")}
-        if same and not name:
-            weights |= same
-        elif len(same) == 1:
-            weights[name] = next(iter(same.values()))
-        elif same or not is_float(array := reached(variables, path)):
-            there = ", ".join(same or found) or "no weights in what was given, nor variables of that name in its file"
-            raise Refused(f"params: there {'are several arrays' if same else 'is no floating array'} {text!r}: {there}")
-        else:
+        own = next((n for n, w in found.items() if n == text or path in w.full_paths), "")
+        if own:
+            weights[name or own] = found[own]
+        elif is_float(array := reached(variables, path)):
             weights[name or text] = Weight(path, array, FILE)
+        else:
+            there = ", ".join(found) or "no weights in what was given, nor variables of that name in its file"
+            raise Refused(f"params: there is no floating array {text!r}: {there}")
     return weights
 
 
-def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
-    """Settle what is a tensor of a Subject, after one run; dy_of(y, backward) draws dy.
+def settle(subject: "Subject", rng: np.random.Generator) -> None:
+    """Settle what is a tensor of a Subject, after one run with a random dy.
 
     Of weights that get no gradient, which may be constants, there is a refusal; of inputs that may be data, a name.
     """
@@ -67,7 +64,7 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
     if not (isinstance(y, (np.ndarray, np.generic, float)) and np.asarray(y).dtype.kind == "f"):
         return                                           # `promises` says what is wrong with it
 
-    def leave_out(names):
+    def leave_out(names: Collection[str]) -> None:
         subject.wanted = [name for name in subject.wanted if name not in names]
 
     dropped = {name: w for name, w in subject.weights.items() if not subject.depends_on(name)}
@@ -80,37 +77,37 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
                              f"they are variables of the file, params={around}")         # fmt: skip
     with subject.on_copies():                            # a wrong backward may write into what it is given
         y, backward = subject.forward()
-        gradients = backward(dy_of(np.asarray(y), backward))
+        gradients = backward(random_dy(y, rng, backward))
     for name, w in dropped.items():
-        beside = (reached(subject.last[w.owner], path) for path in w.gradient_paths)
-        if any(is_float(g) and np.any(g) for g in beside):
+        if any(is_float(g) and g.any() for g in (reached(subject.last[w.owner], path) for path in w.gradient_paths)):
             subject.notes.append(f"y does not depend on {name}, and its gradient is not 0")
     if numbers := _numbers_with_gradients(subject):
         subject.notes.append(f"{', '.join(numbers)}: a number, so not checked: np.array of it would be")
-    for name in [n for n in subject.numbers if gradients.get(n) is not None]:
+    came = {name for name, g in gradients.items() if g is not None}
+    for name in [n for n in subject.numbers if n in came]:
         subject.arrays[name] = subject.originals[name] = np.array(subject.last[name])
         subject.wanted.append(name)
     blank = [name for name in subject.wanted if gradients.get(name) is ...]
     subject.refusals += [f"d{name} is still `...`: a blank to fill" for name in blank]
-    lacking = [name for name in subject.weights if gradients.get(name) is None]
+    lacking = [name for name in subject.weights if name not in came]
     subject.refusals += [_about(lacking, subject.weights[lacking[0]])] if lacking else []
     leave_out(blank + lacking)
-    if not subject.ownership.strict and any(gradients.get(name) is not None for name in subject.wanted):
-        data = [name for name in subject.floats if gradients.get(name) is None]
+    if subject.ownership and not subject.ownership.strict and came.intersection(subject.wanted):
+        data = [name for name in subject.floats if name not in came]
         if moving := [name for name in data if subject.depends_on(name)]:
             subject.notes.append(f"{', '.join(moving)}: no gradient came back; taken as data")
         leave_out(data)
 
 
-def _numbers_with_gradients(subject):
+def _numbers_with_gradients(subject: "Subject") -> list[str]:
     """Names of Python's numbers in objects and containers that keep a number where their gradient would be"""
     holders = [holder for owner, holder in subject.last.items() if owner != FILE]
     return [named(path) for holder in holders for path, x in everything_in(holder) if isinstance(x, float) and path
             and any(isinstance(reached(holder, one), float) for one in gradient_paths(path))]        # fmt: skip
 
 
-def _about(names, first):
-    """Why weights that y depends on are not tested, and what to say"""
+def _about(names: list[str], first: Weight) -> str:
+    """Why weights that y depends on are not tested, and the arguments that help"""
     looked = named(first.gradient_paths[0]) if first.gradient_paths else "a gradient"
     paths = ", ".join(f"{name!r}: 'path.to.its.gradient'" for name in names)
     it = "it" if len(names) == 1 else "them"
@@ -119,13 +116,9 @@ def _about(names, first):
             f"grads={{{paths}}}")                        # fmt: skip
 
 
-def _unchecked_variables(subject):
+def _unchecked_variables(subject: "Subject") -> list[str]:
     """Names of variables around the functions that hold floating arrays, and are neither given nor in `params`"""
-    found, adapter = {}, subject.adapter
-    for f in (adapter.f, getattr(adapter, "backward", None)) if adapter.owner is None else ():
-        if inspect.isfunction(f):
-            f = inspect.unwrap(f)
-            found |= {name: f.__globals__.get(name) for code in codes_inside(f.__code__) for name in code.co_names}
-            found |= inspect.getclosurevars(f).nonlocals
+    adapter = subject.adapter
+    found = variables_of(adapter.f) | variables_of(getattr(adapter, "backward", None)) if adapter.owner is None else {}
     return [name for name, x in found.items() if name not in subject.variables and not is_layer(x)
             and any(is_float(part) for _, part in everything_in(x))]     # fmt: skip

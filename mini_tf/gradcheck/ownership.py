@@ -13,10 +13,13 @@ after the first run: from then on each gradient has its address, as long as what
 
 import ast
 import inspect
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mini_tf.gradcheck.adapters import Loss
 from mini_tf.gradcheck.errors import Refused
+from mini_tf.gradcheck.needs import Weights
 from mini_tf.gradcheck.source import Unavailable, own_nodes, source_of
 from mini_tf.gradcheck.weights import Path, gradient_paths, is_array, is_float, named, only_numbers, parts, reached
 
@@ -25,7 +28,7 @@ import numpy as np
 if TYPE_CHECKING:
     from mini_tf.gradcheck.subject import Subject
 
-Said = str | list          # what a `return` statement calls its parts: "dx", or a list of such; "" for what has no name
+Names = str | list[Any]  # what a `return` statement calls its parts: "dx", or a list of such; "" for what has no name
 RETURNED = "what came back"                              # beside the owners of weights, where gradients may be
 
 
@@ -50,23 +53,28 @@ class Leaf(NamedTuple):
 class Ownership:
     """Gives each tensor of a subject its gradient.
 
-    said         what the `return` of the backward calls its parts
-    held         {name of an input that is a container: its weights}
-    words, keys  {what a gradient may be called: whose it is}, in a `return`, and as the key of a dict
+    returned_names  what the `return` of the backward calls its parts
+    containers      {name of an input that is a container: its weights}
+    words, keys     {what a gradient may be called: whose it is}, in a `return`, and as the key of a dict
     """
 
-    def __init__(self, subject: "Subject", said: Said):
-        self.adapter, self.said, self.kept, self.order = subject.adapter, said, subject.kept, subject.order
+    def __init__(self, subject: "Subject", backward: Callable[..., Any]):
+        self.adapter, self.returned_names = subject.adapter, _names_in_return(backward)
+        if isinstance(self.adapter, Loss):               # gradients are behind the loss
+            behind = self.returned_names[1:] if isinstance(self.returned_names, list) else [""]
+            self.returned_names = behind[0] if len(behind) == 1 else behind
+        self.stated, self.order = subject.stated_paths, subject.stated_order
         self.names, self.floats, self.weights = subject.names, subject.floats, dict(subject.weights)
         self.inputs = [n for n in self.names if n in self.floats or n in subject.numbers]
         held = {one: {name: w for name, w in self.weights.items() if w.owner == one} for one in self.names}
-        self.held = {one: weights for one, weights in held.items() if weights}
-        self.strict = self.adapter.strict and not self.held              # each floating input has to get a gradient
+        self.containers = {one: weights for one, weights in held.items() if weights}
+        self.strict = self.adapter.strict and not self.containers        # each floating input has to get a gradient
         # Where each has to get one, they may belong to what an op says, or to all of a kind that are as many.
         arrays = [n for n, x in zip(self.names, subject.given) if is_array(x)]
         self.orders = getattr(subject.f, "arrays", ()), self.floats, arrays, self.names, self.adapter.parameters
-        self.addresses, self.form = {}, None
-        owners = {(name,): {name} for name in self.inputs}
+        self.addresses: dict[str, Path | None] = {}
+        self.form: list[Path] | None = None
+        owners: dict[Path, set[str]] = {(name,): {name} for name in self.inputs}
         for name, path in ((name, path) for name, w in self.weights.items() for path in w.full_paths):
             for end in (path[k:] for k in range(len(path))):             # enough, where no other has it
                 owners.setdefault(end, set()).add(name)
@@ -75,32 +83,33 @@ class Ownership:
         self.words = {one: name for path, name in own.items() for one in gradient_paths(path)}
         self.keys = self.words | own | {(named(path),): name for path, name in own.items()}
 
-    def _named(self, leaf):
+    def _named(self, leaf: Leaf) -> str | None:
         """The tensor whose gradient it is by its name, or None"""
         names, ends = (self.words, len(leaf.spelled)) if leaf.start is None else (self.keys, leaf.start + 1)
         return next((names[end] for k in range(ends) if (end := leaf.spelled[k:]) in names), None)
 
     def gradients(self, returned: Any, holders: dict[str, Any]) -> dict[str, Any]:
         """{name: gradient}, None where there is none; holders: {owner of weights: what it is in this run}"""
-        there, leaves = {**holders, RETURNED: returned}, [*_leaves(returned, self.said)]
+        there, leaves = {**holders, RETURNED: returned}, [*_leaves(returned, self.returned_names)]
         if self.form != (form := [leaf.path for leaf in leaves]):
             self._settle(leaves, there)
             self.form = form
         return {name: _array_of(reached(there, where)) if where else None for name, where in self.addresses.items()}
 
-    def _settle(self, leaves, there):
+    def _settle(self, leaves: list[Leaf], there: dict[str, Any]) -> None:
         """Find {name: where its gradient is}"""
-        placed, named_so, unclear = self._by_place(leaves, there[RETURNED]), {}, {}
+        placed, unclear = self._by_place(leaves, there[RETURNED]), {}
+        named_so = defaultdict[str | None, list[Leaf]](list)
         taken = {leaf.path for leaf in placed.values()}
         weights = [reached(there, (w.owner, *path)) for w in self.weights.values() for path in w.paths]
         for leaf in leaves:
             if leaf.path not in taken:
-                named_so.setdefault(self._named(leaf), []).append(leaf)
-        lacking = [n for n in self.floats if n not in (*placed, *named_so, *self.kept)]
-        self._has_all(lacking, named_so.get(None, ()))
+                named_so[self._named(leaf)].append(leaf)
+        lacking = [n for n in self.floats if n not in (*placed, *named_so, *self.stated)]
+        self._has_all(lacking, named_so[None])
         for name in (*self.inputs, *self.weights):
-            came = [placed[name]] if name in placed else named_so.get(name, ())
-            places = [(leaf.word, (RETURNED, *leaf.path)) for leaf in came]
+            came = [placed[name]] if name in placed else named_so[name]
+            places: list[tuple[str, Path]] = [(leaf.word, (RETURNED, *leaf.path)) for leaf in came]
             if name in self.weights:
                 w = self.weights[name]
                 places += [(named(path), (w.owner, *path)) for path in w.gradient_paths]
@@ -108,59 +117,57 @@ class Ownership:
             self.addresses[name] = places[0][1] if places else None
             first, *others = [reached(there, where) for _, where in places] or [None]
             differ = [word for (word, _), g in zip(places[1:], others) if not _equal(first, g)]
-            if differ and name not in self.kept:
+            if differ and name not in self.stated:
                 unclear[name] = places[0][0], differ[0]
         if unclear:
             name, (first, second) = next(iter(unclear.items()))
             choice = {name: first for name, (first, _) in unclear.items()}
             raise Refused(f"two arrays may be the gradient of {name}: {first} and {second}. Say which: grads={choice}")
-        self.addresses |= {name: self._said_at(name, path, leaves, there) for name, path in self.kept.items()}
+        self.addresses |= {name: self._stated_address(name, path, leaves, there) for name, path in self.stated.items()}
 
-    def _said_at(self, name, path, leaves, there):
+    def _stated_address(self, name: str, path: Path, leaves: list[Leaf], there: dict[str, Any]) -> Path | None:
         """Where the gradient is that the caller has said: beside what it belongs to, or in what came back"""
         owner = self.weights[name].owner if name in self.weights else ""
         came = [leaf.path for leaf in leaves if path in (leaf.path, leaf.spelled[-len(path) :])]
-        places = [(owner, *path), *((RETURNED, *one) for one in came)]
+        places: list[Path] = [(owner, *path), *((RETURNED, *one) for one in came)]
         return next((where for where in places if reached(there, where) is not None), None)
 
-    def _has_all(self, lacking, nobodys):
+    def _has_all(self, lacking: list[str], unnamed: list[Leaf]) -> None:
         """Raises Refused if a dict has keys that say nothing, and an input gets no gradient."""
-        others = [leaf.word for leaf in nobodys if leaf.start is not None]
+        others = [leaf.word for leaf in unnamed if leaf.start is not None]
         if lacking and others and (self.strict or lacking == self.floats) and not self.weights:
             choice = {n: next((key for key in others if key.endswith(n)), others[0]) for n in lacking}
             raise Refused(f"{', '.join(others)} came back by name: which are the gradients of {', '.join(lacking)}? "
                           f"Say so, as in grads={choice}")               # fmt: skip
 
-    # --- by position
-
-    def _by_place(self, leaves, returned):
+    def _by_place(self, leaves: list[Leaf], returned: Any) -> dict[str, Leaf]:
         """{name: the leaf that belongs to it by its place}"""
         alone, depth = [leaf for leaf in leaves if leaf.start is None], int(_is_spread(returned))
         if self.order is not None:
             return dict(zip(self.order, alone))
-        groups = {}                                      # for containers, what came in containers
-        for leaf in leaves if self.held else ():
+        groups = defaultdict[Path, dict[Path, Leaf]](dict)               # for containers, what came in containers
+        for leaf in leaves if self.containers else ():
             if len(leaf.path) > depth:
-                groups.setdefault(leaf.path[:depth], {})[leaf.path[depth:]] = leaf
+                groups[leaf.path[:depth]][leaf.path[depth:]] = leaf
         if groups:
             alone = [leaf for leaf in alone if len(leaf.path) <= depth]
         is_state = self.adapter.of_loss and len(alone) < len(leaves)     # what is behind a dict of gradients may be one
         together = self.adapter.together or isinstance(returned, list)
         placed = {} if is_state else self._in_order(alone, together)
-        if len(self.held) in (1, len(groups)):
-            for weights, came in zip(self.held.values(), groups.values()):
+        if len(self.containers) in (1, len(groups)):
+            for weights, came in zip(self.containers.values(), groups.values()):
                 placed |= _alike(weights, came)
         return placed
 
-    def _in_order(self, leaves, together):
+    def _in_order(self, leaves: list[Leaf], together: bool) -> dict[str, Leaf]:
         """{name: what belongs to it by its place}, of what came one after another"""
         count, of_loss = len(leaves), self.adapter.of_loss
         if self.strict:
             order = next((some for some in self.orders if len(some) == count), self.floats)
             self._none_too_many(leaves, len(order))
             return dict(zip(order, leaves))
-        held = [name for weights in self.held.values() for name in weights]
-        every = [name for one in self.names for name in ([one] if one in self.floats else self.held.get(one, ()))]
+        held = [name for weights in self.containers.values() for name in weights]
+        every = [name for one in self.names for name in ([one] if one in self.floats else self.containers.get(one, ()))]
         every = held if of_loss else every
         order = every if held and len(every) == count else [] if held and of_loss else self.inputs[:count]
         said = [self._named(leaf) for leaf in leaves]
@@ -175,32 +182,31 @@ class Ownership:
                           f"whose: grads={of_inputs or order}")          # fmt: skip
         return {}
 
-    def _none_too_many(self, leaves, count):
+    def _none_too_many(self, leaves: list[Leaf], count: int) -> None:
         extra = [leaf.word for leaf in leaves[count:] if leaf.value is not None]
         if extra and not self.weights:
             word = next((one[1:] for one in extra if one[:1] == "d"), "") or "W"
             names = ", ".join(self.names) or "none"
-            raise Refused(f"{_gradients(len(leaves))} came back, and the inputs are {names}: if one is that of a "
+            raise Refused(f"{len(leaves)} gradients came back, and the inputs are {names}: if one is that of a "
                           f"variable of the file, name it, params=[{word!r}]; others are given as inputs")   # fmt: skip
 
-    def _not_of_weights(self, count):
+    def _not_of_weights(self, count: int) -> None:
         """Raises Refused where what came with a loss could be gradients of inputs, or of weights."""
         if count and self.floats and self.weights:
             inputs, names = ", ".join(self.floats), [*self.weights]
-            raise Refused(
-                f"{_gradients(count)} came back without names, and may be those of the inputs, {inputs}, or of "
-                f"{', '.join(names)}. Say whose: grads={names[:count]}; or what is data: constants={names}"
-            )
+            came = "one gradient" if count == 1 else f"{count} gradients"
+            raise Refused(f"{came} came back without names, and may be those of the inputs, {inputs}, or of "
+                          f"{', '.join(names)}. Say whose: grads={names[:count]}; or what is data: constants={names}")
 
 
-def _alike(weights, came):
+def _alike(weights: Weights, came: dict[Path, Leaf]) -> dict[str, Leaf]:
     """{weight of a container: what came at its path, or of its name}; else in their order, if there are as many"""
     found = {name: came[path] for name, w in weights.items() for path in (*w.gradient_paths, *w.paths) if path in came}
     in_order = not found and len(came) == len(weights)
     return dict(zip(weights, came.values())) if in_order else found
 
 
-def _leaves(x: Any, said: Said, path: Path = (), spelled: Path = (), start: int | None = None) -> Iterator[Leaf]:
+def _leaves(x: Any, said: Names, path: Path = (), spelled: Path = (), start: int | None = None) -> Iterator[Leaf]:
     """The gradients in what came back: in tuples, lists, dicts and objects"""
     spelled = spelled or ((said,) if isinstance(said, str) else ())
     inside = _gradients_in(x)
@@ -215,7 +221,7 @@ def _leaves(x: Any, said: Said, path: Path = (), spelled: Path = (), start: int 
         yield from _leaves(part, word if isinstance(word, list) else "", (*path, step), (*spelled, name), start)
 
 
-def _gradients_in(x):
+def _gradients_in(x: Any) -> dict[str | int, Any] | None:
     """{step: part} of what holds gradients; None of anything else"""
     if isinstance(x, dict):
         return parts(x)
@@ -227,33 +233,29 @@ def _gradients_in(x):
     return inside if any(map(is_float, inside.values())) else None
 
 
-def _is_spread(x):
+def _is_spread(x: Any) -> bool:
     """True for a list or a tuple of gradients: not of numbers, which are one gradient in a wrong form"""
     if isinstance(x, tuple):
         return not hasattr(x, "_fields")
     return isinstance(x, list) and not only_numbers(x)
 
 
-def _may_be(g, weights):
+def _may_be(g: Any, weights: list[Any]) -> bool:
     """Whether it may be the gradient of a weight: it is none itself, no container and no method"""
     return not (g is None or callable(g) or isinstance(g, (dict, list, tuple)) or any(g is x for x in weights))
 
 
-def _gradients(count):
-    return "one gradient" if count == 1 else f"{count} gradients"
-
-
-def _equal(a, b):
+def _equal(a: Any, b: Any) -> bool:
     return a is b or np.array_equal(a, b, equal_nan=True)
 
 
-def _array_of(g):
+def _array_of(g: Any) -> Any:
     """A tensor object's array, x.data; others as they are"""
     inner = getattr(g, "data", None)
     return inner if not is_array(g) and isinstance(inner, np.ndarray) else g
 
 
-def return_names(function: Callable) -> Said:
+def _names_in_return(function: Callable[..., Any]) -> Names:
     """What the last `return` of a function calls its parts"""
     try:
         node = source_of(inspect.unwrap(function)).node
@@ -261,10 +263,10 @@ def return_names(function: Callable) -> Said:
         return ""
     returned = [one.value for one in own_nodes(node) if isinstance(one, ast.Return) and one.value]
     last = node.body if isinstance(node, ast.Lambda) else max(returned, key=lambda one: one.lineno, default=None)
-    return _said(last)
+    return _names(last)
 
 
-def _said(value):
+def _names(value: ast.expr | None) -> Names:
     if isinstance(value, (ast.Tuple, ast.List)):
-        return [_said(part) for part in value.elts]
-    return getattr(value, "attr", getattr(value, "id", ""))              # of an attribute, and of a variable
+        return [_names(part) for part in value.elts]
+    return str(getattr(value, "attr", getattr(value, "id", "")))         # of an attribute, and of a variable

@@ -2,29 +2,23 @@
 
 import gc
 import sys
-import sysconfig
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.source import alike
+from mini_tf.gradcheck.source import functions_sharing_code
 from mini_tf.places import codes_inside
+from mini_tf.places import is_theirs as is_theirs
 
 OURS = Path(__file__).parents[1]
 MACHINERY = [OURS / name for name in ("gradcheck", "kernels", "parallel", "trace.py", "backend.py", "ops/op.py")]
-INSTALLED = [Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib")]
 
 
 @cache
-def is_theirs(path: str) -> bool:
-    """True for a file that is neither Python's, nor of an installed package, nor mini_tf's"""
-    return path[:1] != "<" and not any(Path(path).is_relative_to(folder) for folder in (OURS, *INSTALLED))
-
-
-@cache
-def _is_formula(path):
+def _is_formula(path: str) -> bool:
     """True for a file of mini_tf with formulas and layers, not with what runs them"""
     return Path(path).is_relative_to(OURS) and not any(Path(path).is_relative_to(one) for one in MACHINERY)
 
@@ -34,7 +28,7 @@ def functions_that_run(run: Callable[[], object], without: Collection[FunctionTy
 
     A function inside another that has run, too, is found in that one. without: functions that are left out
     """
-    alike.cache_clear()                                  # by now, there may be more
+    functions_sharing_code.cache_clear()                                  # by now, there may be more
     codes = codes_that_run(run)
     theirs = [code for code in codes if is_theirs(code.co_filename)]
     formulas = [code for code in codes if _is_formula(code.co_filename)]
@@ -50,15 +44,14 @@ def codes_that_run(run: Callable[[], object]) -> list[CodeType]:
     """The code objects of all functions that run() calls, in the order in which they are first called"""
     codes: dict[CodeType, None] = {}
 
-    def watch(frame, event, arg):
+    def watch(frame: FrameType, event: str, arg: object) -> None:
         if event == "call":
             codes.setdefault(frame.f_code)
 
     sys.setprofile(watch)
     try:
-        run()
-    except FAILURES:
-        pass
+        with suppress(*FAILURES):
+            run()
     finally:
         sys.setprofile(None)
     return [*codes]

@@ -1,11 +1,11 @@
 """What the checker found: in words, as a table, as JSON and as a page. All of them say the same sentences."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from mini_tf.types import PathLike
+from mini_tf.types import Array, PathLike
 
 import numpy as np
 
@@ -25,6 +25,7 @@ class Directions:
     wrong: int
     seen: float              # an entry that is off by more than this would have been seen
 
+
 @dataclass
 class Comparison:
     """One tensor's gradient compared with measured slopes, at one point."""
@@ -36,14 +37,14 @@ class Comparison:
     below_noise: int         # entries whose slope is not known well enough to say anything
     wrong_entries: int       # entries that differ by more than the uncertainty
     error: float             # the worst |yours − measured|, in units of the uncertainty there
-    index: tuple             # of the worst entry
+    index: tuple[int, ...]   # of the worst entry
     yours: float             # what backward said there
     measured: float          # what finite differences say there
     uncertainty: float
-    gradient: np.ndarray = field(repr=False)             # yours, and measured: NaN where not known
-    slopes: np.ndarray = field(repr=False)
+    gradient: Array = field(repr=False)                  # yours, and measured: NaN where not known
+    slopes: Array = field(repr=False)
     directions: Directions | None = None
-    sweep: np.ndarray | None = field(default=None, repr=False)       # differences at the worst entry, for all steps
+    sweep: Array | None = field(default=None, repr=False)            # differences at the worst entry, for all steps
 
     @property
     def wrong(self) -> bool:
@@ -80,7 +81,7 @@ class Precision:
 
     where: str
     error: float
-    index: tuple
+    index: tuple[int, ...]
     yours: float
     right: float
 
@@ -101,8 +102,8 @@ class TensorReport:
     """The verdict on one gradient."""
 
     name: str
-    shape: tuple
-    comparisons: list = field(default_factory=list)
+    shape: tuple[int, ...]
+    comparisons: list[Comparison] = field(default_factory=list)
     precision: Precision | None = None
     diagnosis: str = ""      # what is wrong, in words that hold at other points and sizes, too
 
@@ -117,10 +118,6 @@ class TensorReport:
         return sum(c.judged for c in self.comparisons)
 
     @property
-    def set_aside(self) -> int:
-        return sum(c.set_aside for c in self.comparisons)
-
-    @property
     def worst(self) -> Comparison | None:
         """The Comparison to show: the first that is wrong, else the one with the largest error, or None"""
         return max(self.comparisons, key=lambda c: (c.wrong, 0 if c.wrong else c.error), default=None)
@@ -128,11 +125,12 @@ class TensorReport:
     @property
     def sentence(self) -> str:
         """The verdict on this gradient, in words: what is wrong first"""
-        c, noise = self.worst, sum(c.below_noise for c in self.comparisons)
+        c = self.worst
+        set_aside, noise = (sum(getattr(c, what) for c in self.comparisons) for what in ("set_aside", "below_noise"))
         points = {2: " at two points", 3: " at three points"}.get(len(self.comparisons), "")
         said = f"right in {self.judged:,} entries{points}" if self.judged else "not tested"
         said = c.sentence if c and c.wrong else said
-        said += f", {self.set_aside:,} set aside at a kink" if self.set_aside else ""
+        said += f", {set_aside:,} set aside at a kink" if set_aside else ""
         said += f", {noise:,} below the noise" if noise else ""
         if c and (d := c.directions):
             said += f"; {c.judged:,} of {c.size:,} entries, and {d.judged} random directions through all: an entry " \
@@ -151,7 +149,7 @@ class Change:
     before: str              # the statement now,
     after: str               # and as it would be right; "" where an exercise should not tell
     kind: str                # what kind of change it is (`explain.edits.Kind`), in words
-    makes_right: list = field(default_factory=list)      # names of tensors; all of them, unless two changes are needed
+    makes_right: list[str] = field(default_factory=list)     # names of tensors: all, unless two changes are needed
 
 
 @dataclass
@@ -172,7 +170,7 @@ class Line(NamedTuple):
     text: str
     about: Any = None        # the TensorReport of a tensor, the Report of a wrong step
 
-    def __str__(self):
+    def __str__(self) -> str:
         return BEFORE.get(self.kind, "") + self.text
 
 
@@ -181,18 +179,19 @@ class Report:
     """The checker's answer for one function or object: true if every gradient passed, and every promise was kept."""
 
     name: str
-    tensors: list = field(default_factory=list)
-    findings: list = field(default_factory=list)         # broken promises, a sentence each: FAIL
-    refusals: list = field(default_factory=list)         # what could not be judged, and what helps: NOT TESTED
-    notes: list = field(default_factory=list)            # what else to know
-    blind: dict = field(default_factory=dict)            # {tensor: 0 or 1} where the given point hides mistakes
-    place: str = ""                                      # where the backward is written
-    changes: list = field(default_factory=list)          # one that makes all right; or two, each of which makes some
-    equal: list = field(default_factory=list)            # Changes in other lines that do the same
-    suspects: list = field(default_factory=list)         # lines on which the wrong gradients depend, at most LINES
-    tried: str = ""                                      # if there is no change
-    steps: list = field(default_factory=list)            # of a model: see `explain.steps`
-    twins: list = field(default_factory=list)            # ops whose twins ran in float32, and were compared
+    tensors: list[TensorReport] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)        # broken promises, a sentence each: FAIL
+    refusals: list[str] = field(default_factory=list)        # what could not be judged, and what helps: NOT TESTED
+    notes: list[str] = field(default_factory=list)           # what else to know
+    blind: dict[str, float] = field(default_factory=dict)    # {tensor: 0 or 1} where the given point hides mistakes
+    place: str = ""                                          # where the backward is written
+    changes: list[Change] = field(default_factory=list)      # one that makes all right, or two that each make some
+    equal: list[Change] = field(default_factory=list)        # changes in other lines that do the same
+    suspects: list[str] = field(default_factory=list)        # lines on which the wrong gradients depend, at most LINES
+    tried: str = ""                                          # if there is no change
+    steps: list[Step] = field(default_factory=list)          # of a model: see `explain.steps`
+    twins: list[str] = field(default_factory=list)           # ops whose twins ran in float32, and were compared
+    doubted: ClassVar["Report | None"] = None                # the last one false in an `assert`, for pytest
 
     def tensor(self, name: str, shape: tuple[int, ...] = ()) -> TensorReport:
         """The TensorReport of that name; a new one, if there is none yet"""
@@ -215,7 +214,7 @@ class Report:
     def ok(self) -> bool:
         return self.verdict == PASS
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         if not self.ok:
             Report.doubted = self
         return self.ok
@@ -242,7 +241,7 @@ class Report:
     __str__ = __repr__ = explain
 
     def lines(self) -> list[Line]:
-        """All that there is to say below the verdict; the page shows the same lines"""
+        """All lines below the verdict; the page shows the same"""
         lines = [Line("refusal", one) for one in self.refusals] + [Line("finding", one) for one in self.findings]
         lines += [*self._of_steps(), *self._of_changes(), *self._of_tensors()]
         agree = [f"compiled twins agree, in float32: {listed(self.twins)}"] if self.twins and self.ok else []
@@ -253,7 +252,7 @@ class Report:
             lines += [Line("tried", f"The mistake can be in {these}:"), *(Line("place", one) for one in self.suspects)]
         return lines
 
-    def _of_steps(self):
+    def _of_steps(self) -> Iterator[Line]:
         steps, wrong = self.steps, self.wrong_step
         if wrong is None:
             if len(steps) > 1:
@@ -264,7 +263,7 @@ class Report:
         if wrong.report is not None:
             yield Line("report", "\n  ".join(wrong.report.explain().splitlines()[1:]), wrong.report)
 
-    def _of_changes(self):
+    def _of_changes(self) -> Iterator[Line]:
         """The change that makes it right; of an exercise, only what kind of change, and where"""
         several = len(self.changes) > 1
         if several:
@@ -279,17 +278,17 @@ class Report:
         for one in self.equal:
             yield from (Line("change", f"The same is done by this one, at {one.place}:"), Line("right", one.after))
 
-    def _of_tensors(self):
+    def _of_tensors(self) -> Iterator[Line]:
         """Each gradient, but none behind a wrong step, where all are wrong; and words, unless one change says it all"""
         width = max((len(t.name) for t in self.tensors), default=0) + 1
-        said = {}                                        # words: the tensor of which they were said first
+        said: dict[str, TensorReport] = {}               # words: the tensor of which they were said first
         for t in [t for t in self.tensors if self.wrong_step is None or t.verdict != FAIL]:
             yield Line("tensor", f"{t.verdict:<10} d{t.name:<{width}}{t.shape}: {t.sentence}", t)
             if t.diagnosis and not (self.repair and self.repair.after):
                 first = said.setdefault(t.diagnosis, t)
                 yield Line("words", t.diagnosis if first is t else f"The same as for d{first.name}.", t)
 
-    def _of_points(self):
+    def _of_points(self) -> Iterator[str]:
         """What the given point hides, or would hide"""
         if self.blind:
             words = [f"{name} is {value:g}" for name, value in self.blind.items()]
@@ -316,9 +315,6 @@ class Report:
         from mini_tf.gradcheck.page import write_page  # here, as a check needs NumPy alone
 
         write_page(path, [self])
-
-
-Report.doubted = None    # the last one that was false in an `if` or an `assert`: pytest shows it
 
 
 def entry(index: tuple[int, ...]) -> str:

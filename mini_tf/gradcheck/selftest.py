@@ -9,7 +9,6 @@ show a forgotten γ), a mutant is missed, and the report shows its line.
 
 import ast
 import gc
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from types import FunctionType
@@ -20,23 +19,24 @@ from mini_tf.gradcheck.adapters import Loss
 from mini_tf.gradcheck.check import judge
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.edits import Edit, Kind, changed, of_statement, of_syntax, replacing
-from mini_tf.gradcheck.explain.sites import Site
+from mini_tf.gradcheck.explain.sites import Site, sites_in
 from mini_tf.gradcheck.explain.values import filled
-from mini_tf.gradcheck.hooks import expressions_in, nodes_of
+from mini_tf.gradcheck.hooks import nodes_of
+from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.points import random_dy
 from mini_tf.gradcheck.program import codes_that_run
-from mini_tf.gradcheck.report import FAIL, PASS
-from mini_tf.gradcheck.source import Source, compiled, own_nodes, running_as, source_of
+from mini_tf.gradcheck.report import FAIL, NOT_TESTED, PASS
+from mini_tf.gradcheck.source import Source, compiled, running_as, source_of
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged
 from mini_tf.places import codes_inside, place
+from mini_tf.types import Array
 
 import numpy as np
 
 SAME = 1e-9              # two backwards whose results differ by less, relatively, on every draw are the same
 DRAWS = 4                # points to compare them at: the given one, and random ones
-MOST = 60                # mutants of one backward, spread evenly over its lines,
-OF_ONE = 2               # and of one kind and expression
+MOST = 60                # mutants of one backward, spread evenly over its lines
 
 
 class SelfTest:
@@ -46,16 +46,17 @@ class SelfTest:
     """
 
     def __init__(self, name: str):
-        self.name, self.caught, self.missed, self.harmless = name, [], [], []
+        self.name = name
+        self.caught: list[Edit] = []
+        self.missed: list[Edit] = []
+        self.harmless: list[Edit] = []
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(self.caught) and not self.missed
 
     def explain(self) -> str:
-        """How many of each kind were caught; the lines of those missed; where changes make no difference"""
+        """How many were caught; the lines of those missed; where changes make no difference"""
         lines = [f"{self.name}: {len(self.caught)} of {len(self.caught + self.missed)} planted bugs caught"]
-        kinds = Counter(m.kind.name.lower() for m in self.caught)
-        lines += [f"  {count:4}  {kind}" for kind, count in kinds.most_common()]
         for m in self.missed:
             at = place(m.source.path, m.line)
             lines += [f"  MISSED: {at}", f"    right    {m.before}", f"    planted  {m.after}"]
@@ -67,7 +68,7 @@ class SelfTest:
 
 
 def self_test(
-    f: Any, *inputs, params: Any = None, grads: Any = None, constants: Sequence[str] = (),
+    f: Any, *inputs: Any, params: Any = None, grads: Any = None, constants: Sequence[str] = (),
     methods: Sequence[str] | None = None, name: str | None = None, seed: int = 0, budget: int | None = None,
     **options: Any,
 ) -> SelfTest:  # fmt: skip
@@ -78,39 +79,36 @@ def self_test(
     Raises UserError if the backward does not pass as it is, and source.Unavailable if it has no source.
     """
     weights = {"params": params, "grads": grads, "constants": constants, "methods": methods}
-
-    def fate(wrong):
-        with running_as({maker: wrong}):
-            verdict = judge(f, *inputs, **weights, name=name, seed=seed, budget=budget, **options).verdict
-            if verdict == PASS:
-                return result.harmless if _same(right, _outcomes(subject, evidence)) else result.missed
-        return result.caught if verdict == FAIL else []
-
-    with judged(lambda: Subject(f, inputs, options, **weights), name, seed, budget) as (report, subject, evidence, _):
-        if not report:
+    with judged(lambda: Subject(f, inputs, options, **weights), name, seed, budget) as (report, _, evidence, _):
+        if not report or evidence is None:
             raise UserError(f"the self-test starts from a backward that passes, and this one does not:\n{report}")
-        if isinstance(subject.adapter, Loss):
+        if isinstance(evidence.subject.adapter, Loss):
             raise UserError("the self-test changes a backward, and this loss comes with its gradients: it has none")
         backward, result = source_of(evidence.backward.of), SelfTest(report.name)
-        maker, right = _maker(subject, backward.function), _outcomes(subject, evidence)
+        maker, right = _maker(evidence, backward.function), _outcomes(evidence)
         for m in mutants(backward):
-            with suppress(SyntaxError), np.errstate(all="ignore"):       # what is no program needs none either
+            with suppress(SyntaxError), np.errstate(all="ignore"):       # what does not compile is no mutant
                 wrong = compiled(maker, changed([m]), backward.file.text)
-                if wrong.co_freevars == maker.__code__.co_freevars:      # else Python does not let it run in this place
-                    fate(wrong).append(m)
+                if wrong.co_freevars != maker.__code__.co_freevars:      # Python does not let it run in this place
+                    continue
+                with running_as({maker: wrong}):
+                    verdict = judge(f, *inputs, **weights, name=name, seed=seed, budget=budget, **options).verdict
+                    harmless = verdict == PASS and _same(right, _outcomes(evidence))
+                if verdict != NOT_TESTED:
+                    (result.caught if verdict == FAIL else result.harmless if harmless else result.missed).append(m)
     return result
 
 
-def _maker(subject, backward):
+def _maker(evidence: Evidence, backward: FunctionType) -> FunctionType:
     """The function that makes the backward anew in each run; the backward itself, if it stays"""
-    makers = [code for code in codes_that_run(subject.forward) if backward.__code__ in codes_inside(code)[1:]]
+    makers = [code for code in codes_that_run(evidence.subject.forward) if backward.__code__ in codes_inside(code)[1:]]
     owners = gc.get_referrers(makers[0]) if makers else ()               # of the outermost, which is called first
     return next((one for one in owners if isinstance(one, FunctionType)), backward)
 
 
-def _outcomes(subject, evidence):
+def _outcomes(evidence: Evidence) -> list[Array]:
     """All that a caller sees of two calls of the backward: gradients, dy, inputs; at this point and at random ones"""
-    rng, seen = np.random.default_rng(2), []
+    subject, rng, seen = evidence.subject, np.random.default_rng(2), list[Array]()
     evidence.back_to_the_point()
     for _ in range(DRAWS):
         with suppress(*FAILURES):                        # not every f is defined everywhere, or called again
@@ -119,11 +117,11 @@ def _outcomes(subject, evidence):
             seen += [np.copy(g) for _ in range(2) for g in backward(dy).values() if g is not None]
             seen += [np.copy(dy), *map(np.copy, subject.tensors.values())]
         for name, x in [*subject.tensors.items()]:
-            subject.replace(name, rng.standard_normal(x.shape))
+            subject.arrays[name] = rng.standard_normal(x.shape)
     return seen
 
 
-def _same(right, found):
+def _same(right: list[Array], found: list[Array]) -> bool:
     """Whether two backwards gave the same, up to rounding errors"""
     least = 1e-3 * SAME * max(np.abs(a[np.isfinite(a)]).max(initial=0) for a in right)
     shapes, others = ([np.shape(a) for a in some] for some in (right, found))
@@ -132,40 +130,22 @@ def _same(right, found):
 
 def mutants(backward: Source) -> list[Edit]:
     """Small changes of a backward, as the search tries them to mend one, but in loops that might become endless"""
-    function, found, made = backward.node, {}, Counter()
-    body = [*own_nodes(function)]
-    if isinstance(function, ast.Lambda):
-        body = [ast.copy_location(ast.Return(function.body), function.body)]
-    endless = {id(one) for loop in body if isinstance(loop, ast.While) for one in ast.walk(loop)}
-    for statement in [one for one in body if isinstance(one, ast.stmt) and id(one) not in endless]:
-        for edit in _edits(backward, statement):
-            if edit.before.replace("axis=", "") != edit.after.replace("axis=", ""):
-                made[edit.kind, edit.start, edit.end] += 1
-                if made[edit.kind, edit.start, edit.end] <= OF_ONE:
-                    found[edit.start, edit.end, edit.new] = edit
-    every = sorted(found.values(), key=lambda edit: (edit.start, edit.end))
+    loops = [node for node in ast.walk(backward.node) if isinstance(node, ast.While)]
+    endless = {id(node) for loop in loops for node in ast.walk(loop)}
+    edits = [edit for site in sites_in(backward) if id(site.statement) not in endless for edit in _edits(site)]
+    found = {(edit.start, edit.end, edit.new): edit for edit in edits
+             if edit.before.replace("axis=", "") != edit.after.replace("axis=", "")}             # fmt: skip
+    every = [found[place] for place in sorted(found)]
     return every[:: -(-len(every) // MOST) or 1]
 
 
-def _edits(backward, statement) -> Iterator[Edit]:
-    """The search's edits; gradients that are returned or set, as self.dW or dx[0], times a number; what adds, or not"""
-    of, (start, end) = backward.file.of, backward.file.span(statement)
-    sites = [Site(backward, statement, part, [backward.node], value) for part, value in expressions_in(statement)]
+def _edits(site: Site) -> Iterator[Edit]:
+    """The search's edits; and gradients that are returned or set, as self.dW or dx[0], times a number"""
+    of, statement = site.source.file.of, site.statement
+    for node in nodes_of(site.node):
+        yield from (replacing(site, node, new, kind) for kind, new in of_syntax(node, of))
     sets = isinstance(statement, ast.Assign) and not isinstance(statement.targets[0], ast.Name)
-    for site in sites:
-        for node in nodes_of(site.node):
-            yield from (replacing(site, node, new, kind) for kind, new in of_syntax(node, of))
-        if site.is_value and (sets or isinstance(statement, ast.Return)):
-            scaled = [filled(f"{times} * e", e=of(site.node)) for times in (2, -1)]
-            yield from (replacing(site, site.node, new, Kind.FACTOR) for new in scaled)
-        yield from of_statement(site)
-    call = getattr(statement, "value", None)
-    if isinstance(statement, ast.Expr) and isinstance(call, ast.Call):
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "accumulate":
-            yield Edit(Kind.ASSIGNMENT, site, start, end, f"{of(call.func.value)}.grad = {of(call.args[0])}")
-        elif len(call.args) == 3:                        # np.add.at
-            yield Edit(Kind.ASSIGNMENT, site, start, end, "{}[{}] = {}".format(*map(of, call.args)))
-    dy = [one.arg for one in backward.node.args.args if one.arg not in ("self", "cls")][:1]
-    if isinstance(statement, ast.Return) and dy and isinstance(backward.node, ast.FunctionDef):
-        spoilt = f"gradients_ = {of(call)}; {dy[0]} *= 2; return gradients_"             # right, but dy changes
-        yield Edit(Kind.COPY, sites[0], start, end, spoilt)
+    if site.is_value and (sets or isinstance(statement, (ast.Return, ast.Lambda))):
+        scaled = [filled(f"{times} * e", e=of(site.node)) for times in (2, -1)]
+        yield from (replacing(site, site.node, new, Kind.FACTOR) for new in scaled)
+    yield from of_statement(site)

@@ -10,7 +10,8 @@ import inspect
 from bisect import bisect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import accumulate
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -24,33 +25,44 @@ class Unavailable(ValueError):
 class Source(NamedTuple):
     """A function with its file's text and its node in the file's syntax tree."""
 
-    function: FunctionType
+    function: Any            # a FunctionType, which type checkers would take for a bound method
     file: "Text"
     node: ast.FunctionDef | ast.Lambda
 
     @property
     def path(self) -> str:
-        return self.function.__code__.co_filename
+        return str(self.function.__code__.co_filename)
 
 
 class Text:
-    """A file's text, and where in it the nodes of its syntax tree stand."""
+    """A file's text, its syntax tree, and where in the text the tree's nodes stand."""
 
     def __init__(self, text: str):
         self.text = text
         self.lines = text.split("\n")
-        self.starts = [0]
-        for line in self.lines:
-            self.starts.append(self.starts[-1] + len(line) + 1)
+        self.starts = [0, *accumulate(len(line) + 1 for line in self.lines)]
 
-    def span(self, node: ast.AST) -> tuple[int, int]:
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @cached_property
+    def functions(self) -> dict[tuple[str, int], list[ast.FunctionDef | ast.Lambda]]:
+        """{(name, first line): nodes}; one line may begin several lambdas"""
+        found: dict[tuple[str, int], list[ast.FunctionDef | ast.Lambda]] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+                found.setdefault((getattr(node, "name", "<lambda>"), first_line(node)), []).append(node)
+        return found
+
+    def span(self, node: Any) -> tuple[int, int]:
         """(start, end) in the text. The tree counts bytes of UTF-8 within a line, the text letters."""
         return self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset)
 
-    def _at(self, line, column):
+    def _at(self, line: int, column: int) -> int:
         return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
 
-    def of(self, node: ast.AST) -> str:
+    def of(self, node: Any) -> str:
         """The node's text"""
         start, end = self.span(node)
         return self.text[start:end]
@@ -76,32 +88,28 @@ def function_of(target: Any) -> FunctionType:
     return target
 
 
-def source_of(function: Callable) -> Source:
+def source_of(function: Callable[..., Any]) -> Source:
     """The Source of a function, method or layer. Raises Unavailable if there is none, or not that one."""
     function = function_of(function)
     try:
-        text = "".join(inspect.findsource(function.__code__)[0])
-    except (OSError, IndexError):
+        return source_in("".join(inspect.findsource(function.__code__)[0]), function)
+    except (OSError, IndexError, SyntaxError):
         raise Unavailable(f"the source of {function.__qualname__} is not available") from None
-    return source_in(text, function)
 
 
 def source_in(text: str, function: FunctionType) -> Source:
     """The Source of a function in the text of its file, or in that text changed. Raises Unavailable."""
-    code = function.__code__
-    try:
-        begins = code.co_name, code.co_firstlineno
-        found = _functions(text).get(begins, [])
-        inside = [one for one in codes_inside(code) if (one.co_name, one.co_firstlineno) == begins]
-        found = found[:1] if len(inside) == len(found) else found        # a lambda with lambdas in it, in one line
-    except SyntaxError:
-        raise Unavailable(f"the source of {function.__qualname__} is not available") from None
+    code, file = function.__code__, text_of(text)
+    begins = code.co_name, code.co_firstlineno
+    found = file.functions.get(begins, [])
+    inside = [one for one in codes_inside(code) if (one.co_name, one.co_firstlineno) == begins]
+    found = found[:1] if len(inside) == len(found) else found            # a lambda with lambdas in it, in one line
     if len(found) != 1:
         raise Unavailable(
             f"{len(found)} functions named {code.co_name} begin at line {code.co_firstlineno} of {code.co_filename}, "
             "expected one; if they are lambdas, give each a line of its own; if the file has changed, import it anew"
         )
-    return Source(function, text_of(text), found[0])
+    return Source(function, file, found[0])
 
 
 @lru_cache(32)
@@ -109,35 +117,17 @@ def text_of(text: str) -> Text:
     return Text(text)
 
 
-@lru_cache(32)
-def parsed(text: str) -> ast.Module:
-    return ast.parse(text)
-
-
-@lru_cache(32)
-def _functions(text):
-    """{(name, first line): nodes} of all functions in a file; one line may begin several lambdas"""
-    found = {}
-    for node in ast.walk(parsed(text)):
-        if isinstance(node, ast.Lambda):
-            found.setdefault(("<lambda>", node.lineno), []).append(node)
-        elif isinstance(node, ast.FunctionDef):
-            found.setdefault((node.name, first_line(node)), []).append(node)
-    return found
-
-
-def first_line(node: ast.AST) -> int:
+def first_line(node: Any) -> int:
     """The number of the line at which a statement begins, of a function that of its first decorator"""
-    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+    lines: list[int] = [node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))]
+    return min(lines)
 
 
-def is_current(function: Callable) -> bool | None:
+def is_current(function: Callable[..., Any]) -> bool | None:
     """True if a function's code is that of its source, False if the file has changed since; None if unknown"""
     try:
         source = source_of(function)
-        text, code = source.file.text, source.function.__code__
-        # A planted bug was compiled without the rest of its file, where a method of an imported module is another code.
-        return any(compiled(source.function, text, before) == code for before in (None, text))
+        return bool(compiled(source.function, source.file.text) == source.function.__code__)
     except Unavailable as error:
         return False if str(error).startswith("0 functions") else None
     except (SyntaxError, StopIteration):                 # the file now holds something else
@@ -151,31 +141,28 @@ def compiled(function: FunctionType, text: str, before: str | None = None) -> Co
     """
     code = function.__code__
     if before is not None:
-        above, start, below = _around(before, code.co_firstlineno)
-        text = above + text[start : len(text) - below]
+        first, above, below = _statement_at(before, code.co_firstlineno)
+        text = "\n" * (first - 1) + text[above : len(text) - below]
     codes = codes_inside(compile(text, code.co_filename, "exec", dont_inherit=True))
     place = code.co_qualname, code.co_firstlineno
     return next(c for c in codes if (c.co_qualname, c.co_firstlineno) == place)
 
 
 @lru_cache(32)
-def _around(text, line):
-    """(as many lines as are above, letters above, letters below) the statement at this line, of a class the method"""
-    holder = next((one for one in parsed(text).body if first_line(one) <= line <= one.end_lineno), None)
-    if holder is None:
-        return "", 0, 0
-    node, head = holder, ""
-    for method in holder.body if isinstance(holder, ast.ClassDef) else ():
-        if holder.lineno < first_line(method) <= line <= method.end_lineno:
-            node, head = method, f"class {holder.name}:\n"
-    starts, first = text_of(text).starts, first_line(node)
-    return "\n" * (first - 1 - len(head.splitlines())) + head, starts[first - 1], len(text) - starts[node.end_lineno]
+def _statement_at(text: str, line: int) -> tuple[int, int, int]:
+    """(first line, characters above, characters below) of the file's statement, a function or a class, at this line"""
+    file = text_of(text)
+    for node in file.tree.body:
+        first, last = first_line(node), node.end_lineno or 0
+        if first <= line <= last:
+            return first, file.starts[first - 1], len(text) - file.starts[last]
+    return 1, 0, 0
 
 
 @contextmanager
 def running_as(codes: dict[FunctionType, CodeType]) -> Iterator[None]:
     """Inside the block, every caller of these functions runs other code, {function: code}."""
-    every = alike(tuple(codes))
+    every = functions_sharing_code(tuple(codes))
     before = {one: one.__code__ for one, _ in every}
     try:
         for one, function in every:
@@ -187,15 +174,15 @@ def running_as(codes: dict[FunctionType, CodeType]) -> Iterator[None]:
 
 
 @lru_cache(None)
-def alike(functions: tuple[FunctionType, ...]) -> list[tuple[FunctionType, FunctionType]]:
-    """(function, one of these) of all of the same text: dense(4, 3) and dense(3, 2) may be two closures of one def"""
+def functions_sharing_code(functions: tuple[FunctionType, ...]) -> list[tuple[FunctionType, FunctionType]]:
+    """[(function, the given one whose code it shares)]: dense(4, 3) and dense(3, 2) are two closures of one def"""
     found = [one for one in gc.get_referrers(*[one.__code__ for one in functions]) if isinstance(one, FunctionType)]
     return [(one, function) for function in functions for one in found if one.__code__ is function.__code__]
 
 
 def own_nodes(node: ast.FunctionDef | ast.Lambda) -> Iterator[ast.AST]:
     """The nodes of a function's body, without those of the functions inside it"""
-    inside = [*node.body] if isinstance(node.body, list) else [node.body]
+    inside: list[ast.AST] = [*node.body] if isinstance(node.body, list) else [node.body]
     while inside:
         child = inside.pop(0)
         if not isinstance(child, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):

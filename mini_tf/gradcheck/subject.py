@@ -4,21 +4,19 @@
     y, backward = subject.forward()
     gradients = backward(dy)             # {name: gradient}
 
-What needs a gradient: the floating inputs, and each floating array of an object, a dict or a list on which y depends.
-Whose gradient is what: see `ownership.py`.
+What needs a gradient: see `needs.py`; whose gradient is what: see `ownership.py`.
 """
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from types import ModuleType
 from typing import Any
 
-from mini_tf.gradcheck.adapters import Closure, adapted, argument_names, name_of
+from mini_tf.gradcheck.adapters import Adapter, Closure, adapted, bound, name_of, signature_of
 from mini_tf.gradcheck.errors import FAILURES, Refused
-from mini_tf.gradcheck.needs import chosen, settle, weights_in, without
-from mini_tf.gradcheck.ownership import Ownership, return_names
+from mini_tf.gradcheck.needs import chosen, weights_in, without
+from mini_tf.gradcheck.ownership import Ownership
 from mini_tf.gradcheck.parameters import is_layer, parameters_of
 from mini_tf.gradcheck.weights import FILE, everything_in, is_array, is_float, no_lists_of_numbers, path_of, reached
 from mini_tf.types import Array
@@ -45,8 +43,10 @@ class Subject:
         grads: Any = None, constants: Sequence[str] = (), methods: Sequence[str] | None = None,
     ):  # fmt: skip
         self.f, self.given, self.options = f, [*inputs], options or {}
-        self.notes, self.refusals = [], []
-        self.came_back = self.last = self.ownership = self.backward = None
+        self.notes: list[str] = []
+        self.refusals: list[str] = []
+        self.last: dict[str, Any] = {}
+        self.came_back = self.backward = None
         self.params, fixed = parameters_of(f, inputs, params)
         self.parameters = self.params | fixed
         self.adapter = self._adapted(methods)
@@ -54,27 +54,30 @@ class Subject:
         self.holders = {"": self.adapter.owner, **dict(zip(self.names, self.given))}
         self._find_weights(params, constants)
         self._find_arrays(constants)
-        self.kept, self.order = self._said_by_caller(grads)
+        _all_known("grads", grads or (), [*self.names, *self.weights])
+        self.ownership: Ownership | None = None
+        self.stated_paths = {name: path_of(text) for name, text in grads.items()} if isinstance(grads, dict) else {}
+        self.stated_order = [*grads] if grads and not self.stated_paths else None    # in which gradients come back
 
-    def _adapted(self, methods):
-        def result():
+    def _adapted(self, methods: Sequence[str] | None) -> Adapter:
+        def result() -> Any:
             return self.f(*(_copied(x, {}) for x in self.given), **{n: _copied(x, {}) for n, x in self.options.items()})
 
         try:
             adapter = adapted(self.f, self.given, methods, result)
         except (TypeError, AttributeError):
-            no_lists_of_numbers(argument_names(self.f), self.given)
+            no_lists_of_numbers(signature_of(self.f).names, self.given)
             raise
         if isinstance(adapter, Closure):                 # in other styles, they are data
             no_lists_of_numbers(adapter.names, self.given)
         return adapter
 
-    def _find_weights(self, params, constants):
+    def _find_weights(self, params: Any, constants: Sequence[str]) -> None:
         found = weights_in(self.holders, self.names)
         _all_known("constants", constants, [*self.names, *found])
         every = [x for holder in self.holders.values() if not is_layer(holder) for _, x in everything_in(holder)]
-        self._modules = {id(x): x for x in every if isinstance(x, ModuleType)}           # xp = numpy cannot be copied
-        space = getattr(inspect.unwrap(self.adapter.function(self.adapter.owner)), "__globals__", {})
+        self._modules = {id(x): x for x in every if inspect.ismodule(x)}                 # xp = numpy cannot be copied
+        space = getattr(inspect.unwrap(bound(self.adapter.f, self.adapter.owner)), "__globals__", {})
         self.holders[FILE] = space
         wanted = params.items() if isinstance(params, dict) else [("", path) for path in params or ()]
         self.chosen = [(name, path) for name, path in wanted if isinstance(path, str) and path not in self.params]
@@ -84,7 +87,7 @@ class Subject:
         beside = [reached(self.holders[w.owner], path) for w in self.weights.values() for path in w.gradient_paths]
         self._kept_gradients = [g for g in beside if is_float(g)]
 
-    def _find_arrays(self, constants):
+    def _find_arrays(self, constants: Sequence[str]) -> None:
         given = dict(zip(self.names, self.given))
         self.floats = [n for n, x in given.items() if is_float(x) and n not in constants]
         self.numbers = [n for n, x in given.items() if isinstance(x, float) and n not in constants]
@@ -100,23 +103,15 @@ class Subject:
         self.originals |= {name: p.data for name, p in self.parameters.items()}
         self.arrays = {name: _float64(x) for name, x in self.originals.items()}
 
-    def _said_by_caller(self, grads):
-        """({name: path}, names in whose order gradients come), from grads={"W": "path"} or ["W", "x"]"""
-        _all_known("grads", grads or (), [*self.names, *self.weights])
-        if isinstance(grads, dict):
-            return {name: path_of(text) for name, text in grads.items()}, None
-        return {}, [*grads] if grads else None
-
     @property
     def name(self) -> str:
         return self.adapter.name
 
-    # --- running
-
-    def forward(self) -> tuple[Any, Callable[[Any], Gradients]]:
+    def forward(self) -> tuple[Any, Any]:
         """(y, backward); backward(dy) gives {name: gradient} of all tensors, None for those without one.
 
-        What is called again adds to the gradients of Parameters that are there from the call before.
+        backward.of: the author's;  takes_dy: whether it takes a dy. What is called again adds to the gradients of
+        Parameters that are there from the call before.
         """
         memo = self._modules | self._stand_ins()
         given = {}
@@ -132,24 +127,20 @@ class Subject:
         with _swapped(places):
             y, back = self.adapter.call(holders[""], [*given.values()], options)
 
-        def backward(dy):
+        def gradients(dy: Any) -> Gradients:
             with _swapped(places):
                 self.came_back = back(dy)
-                found = self._owners(back).gradients(self.came_back, holders)
+                self.ownership = self.ownership or Ownership(self, back.of)
+                found = self.ownership.gradients(self.came_back, holders)
                 found |= {name: p.grad for name, p in self.params.items()}
             return {name: found.get(name) for name in dict.fromkeys([*self.wanted, *found])}
 
+        backward: Any = gradients
         backward.takes_dy, backward.of = self.adapter.takes_dy, back.of
         self.backward = back.of
         return y, backward
 
-    def _owners(self, back):
-        if self.ownership is None:
-            said = self.adapter.words(return_names(back.of))
-            self.ownership = Ownership(self, said)
-        return self.ownership
-
-    def _stand_ins(self):
+    def _stand_ins(self) -> dict[int, Array]:
         """{id of an author's array: what stands in its place}: tensors for weights, zeros for gradients they keep
 
         The object that is checked gets copies: it may change its weights, as in a step of training.
@@ -158,10 +149,6 @@ class Subject:
         zeros = {id(g): np.zeros(g.shape, dtype) for g in self._kept_gradients}
         here = [(w, self.arrays[name]) for name, w in self.weights.items()]
         return zeros | {id(w.array): x if w.owner else x.copy() for w, x in here}
-
-    def prepare(self, dy_of: Callable[[Any, Any], Any]) -> None:
-        """Settle what is a tensor: what gets a gradient, and what has to get one. dy_of(y, backward) draws dy."""
-        settle(self, dy_of)
 
     def depends_on(self, name: str) -> bool:
         """True if y depends on the tensor."""
@@ -175,16 +162,10 @@ class Subject:
         except FAILURES:
             return True
 
-    # --- other arrays
-
     @property
     def tensors(self) -> dict[str, Array]:
         """{name: array} of all that has or needs a gradient: floating inputs, weights, Parameters"""
         return {name: self.arrays[name] for name in self.wanted}
-
-    def replace(self, name: str, array: Array) -> None:
-        """Put another array in the place of a tensor or another input."""
-        self.arrays[name] = array
 
     @contextmanager
     def at(self, arrays: dict[str, Array]) -> Iterator[None]:
@@ -195,35 +176,35 @@ class Subject:
         finally:
             self.arrays = before
 
-    def on_copies(self) -> AbstractContextManager:
+    def on_copies(self) -> AbstractContextManager[None]:
         """In this block, f may write into arrays: they are copies."""
         return self.at({name: np.copy(x) for name, x in self.arrays.items()})
 
-    def as_given(self) -> AbstractContextManager:
+    def as_given(self) -> AbstractContextManager[None]:
         """In this block, all arrays are the original ones."""
         return self.at({name: _native(x) for name, x in self.originals.items()})
 
-    def in_dtype(self, dtype: DTypeLike) -> AbstractContextManager:
+    def in_dtype(self, dtype: DTypeLike) -> AbstractContextManager[None]:
         """In this block, all floating arrays have that dtype."""
         return self.at({name: x.astype(dtype) if is_float(x) else x for name, x in self.arrays.items()})
 
     def run(self, dy: Array | float) -> Gradients:
         """{name: gradient} of all tensors, from a new forward; dy stays as it is."""
-        _, backward = self.forward()
-        return backward(dy.copy() if isinstance(dy, np.ndarray) else dy)
+        gradients: Gradients = self.forward()[1](dy.copy() if isinstance(dy, np.ndarray) else dy)
+        return gradients
 
 
-def _all_known(argument, names, known):
+def _all_known(argument: str, names: Collection[str], known: Sequence[str]) -> None:
     """Raises Refused for the name of no array."""
     if unknown := [name for name in names if name not in known]:
         raise Refused(f"{argument}: there is no array {unknown[0]!r}; there are: {', '.join(known)}")
 
 
 @contextmanager
-def _swapped(places):
+def _swapped(places: list[list[Any]]) -> Iterator[None]:
     """Inside the block, variables have the values of [variables, name, value]; then what they become is kept there."""
 
-    def swap():
+    def swap() -> None:
         for place in places:
             variables, name, value = place
             place[2], variables[name] = variables[name], value
@@ -235,7 +216,7 @@ def _swapped(places):
         swap()
 
 
-def _copied(x, memo):
+def _copied(x: Any, memo: dict[int, Any]) -> Any:
     """A copy of an object or a container, with other things in the places of some: {id: what is there}"""
     if inspect.isroutine(x) or is_layer(x):
         return x
@@ -246,13 +227,12 @@ def _copied(x, memo):
                       "gradcheck((lambda x: net.forward(x), lambda dy: net.backward(dy)), x)") from None
 
 
-def _native(x):
+def _native(x: Array) -> Array:
     """An array with its numbers' bytes in the processor's own order, as all results have it; others as they are."""
     return x.astype(x.dtype.newbyteorder("=")) if isinstance(x, np.ndarray) and not x.dtype.isnative else x
 
 
-def _float64(x):
-    if not is_array(x):
-        return x
+def _float64(x: Any) -> Array:
+    """A copy on the CPU, of a floating array in float64"""
     host = x.get() if hasattr(x, "get") else np.asarray(x)
     return np.array(host, dtype=np.float64, order="C") if is_float(x) else np.array(host)

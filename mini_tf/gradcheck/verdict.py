@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import RLock
+from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES, Broken, Refused
 from mini_tf.gradcheck.measure.directions import COUNT, find_wrong_entries, glance, judge_directions
@@ -21,8 +22,10 @@ from mini_tf.gradcheck.measure.points import blind_spots, far, generic, random_d
 from mini_tf.gradcheck.measure.precision import check_precision
 from mini_tf.gradcheck.measure.promises import check_backward, check_forward, check_tensors, place_of, raised
 from mini_tf.gradcheck.measure.slopes import Phi, sweep, watched_relus
+from mini_tf.gradcheck.needs import settle
 from mini_tf.gradcheck.report import FAIL, Comparison, Report
 from mini_tf.gradcheck.subject import Subject
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -31,25 +34,24 @@ BUDGET = 2000            # entries measured of one tensor; of a larger one, a ra
 LARGE = 25_000           # entries of all tensors, from which on fewer of each are measured, so that time does not grow
 LEAST = 50               # … but so many: the directions, which see all entries, remain
 
-turn = RLock()           # one check at a time: it puts other arrays into parameters, and other code into functions
+Judged = tuple[Report, Subject | None, Evidence | None, Evidence | None]
+check_lock = RLock()     # one check at a time: it puts other arrays into parameters, and other code into functions
 
 
 @contextmanager
-def judged(
-    make: Callable[[], Subject], name: str | None = None, seed: int = 0, budget: int | None = None
-) -> Iterator[tuple[Report, Subject | None, Evidence | None, Evidence | None]]:  # fmt: skip
+def judged(make: Callable[[], Subject], name: str | None, seed: int, budget: int | None) -> Iterator[Judged]:
     """Give (report, subject, evidence, other); inside the block the subject can be measured further.
 
     make      gives the Subject; what it raises becomes the report's verdict
     evidence  from the point at which gradients are wrong, or None if nothing could run; other: from another point
     """
-    rng = np.random.default_rng((seed, 1))               # a caller who draws inputs from `seed` must not get dy = x
-    report, subject, found = Report(name or "f"), None, [None, None]
-    with turn, watched_relus() as patterns:
+    report, subject = Report(name or "f"), None
+    found: list[Evidence | None] = [None, None]
+    with check_lock, watched_relus() as patterns:
         try:
             subject = make()
             report.name = name or subject.name
-            _judge(subject, report, patterns, rng, found, seed, budget)
+            _judge(subject, report, patterns, found, seed, budget or 0)
         except Broken as broken:
             report.findings.append(str(broken))
         except Refused as refused:
@@ -59,23 +61,23 @@ def judged(
             report.refusals.append(raised("it" if subject else "the function", error) + order)
         report.place = place_of(subject.backward) if subject else ""
         report.findings, report.notes = (list(dict.fromkeys(some)) for some in (report.findings, report.notes))
-        report.blind = {n: value for n, value in report.blind.items() if n in {t.name for t in report.tensors}}
-        yield report, subject, *found
+        yield report, subject, found[0], found[1]
 
 
-def _judge(subject, report, patterns, rng, found, seed, budget):
+def _judge(subject: Subject, report: Report, patterns: list[bytes], found: list[Any], seed: int, budget: int) -> None:
     """Add all verdicts to the report; found becomes [evidence, that of another point]."""
-    subject.prepare(lambda y, backward: random_dy(y, np.random.default_rng(0), backward))
+    rng = np.random.default_rng((seed, 1))               # a caller who draws inputs from `seed` must not get dy = x
+    settle(subject, np.random.default_rng(0))
     report.findings += check_tensors(subject.tensors)
     report.refusals += subject.refusals
     report.notes += subject.notes
     if n := subject.adapter.unfollowed:
         those = "the last output is" if n == 1 else f"the last {n} outputs are"
         report.notes.append(f"{those} not followed: the backward goes back from the first")
-    report.blind = blind_spots(subject.tensors)
     total = sum(x.size for x in subject.tensors.values())
     budget = budget or max(min(BUDGET, BUDGET * LARGE // max(total, 1)), LEAST)
     evidence = found[0] = check_point("given", subject, report, patterns, rng, budget)
+    report.blind = blind_spots({name: subject.tensors[name] for name in evidence.comparisons})
     check_precision(evidence, report, rng)
     if "mini_tf.ops.op" in sys.modules:                  # else no op has run
         from mini_tf.gradcheck.measure.twins import check_twins
@@ -117,14 +119,15 @@ def check_point(
     return evidence
 
 
-def _compare(point, evidence, name, phi, rng, budget):
+def _compare(point: str, evidence: Evidence, name: str, phi: Phi, rng: np.random.Generator, budget: int) -> Comparison:
     """The Comparison of a gradient with φ's slopes, which the evidence gets, too"""
-    x, gradient = evidence.subject.tensors[name], evidence.gradients[name]
-    sampled = x.size > budget + COUNT                    # a direction takes as long as an entry
-    entries = np.sort(rng.choice(x.size, budget, replace=False)) if sampled else np.arange(x.size)
-    directions = judge_directions(phi, x, gradient, rng) if sampled else None
-    if sampled and directions.wrong:
-        entries = np.union1d(entries, find_wrong_entries(phi, x, gradient))
+    x, gradient, directions = evidence.subject.tensors[name], evidence.gradients[name], None
+    entries = np.arange(x.size)
+    if x.size > budget + COUNT:                          # a direction takes as long as an entry
+        entries = np.sort(rng.choice(x.size, budget, replace=False))
+        directions = judge_directions(phi, x, gradient, rng)
+        if directions.wrong:
+            entries = np.union1d(entries, find_wrong_entries(phi, x, gradient))
     found, known = evidence.measure(name, phi, entries, gradient)
     yours = gradient.reshape(-1)[entries]
     with np.errstate(invalid="ignore", over="ignore"):
@@ -140,7 +143,7 @@ def _compare(point, evidence, name, phi, rng, budget):
     )  # fmt: skip
 
 
-def _move_to_generic_point(evidence, report, rng):
+def _move_to_generic_point(evidence: Evidence, report: Report, rng: np.random.Generator) -> bool:
     """Move the subject to a generic point. False if f is not defined there."""
     subject, y = evidence.subject, np.nan
     subject.arrays |= {name: generic(x, rng) for name, x in subject.tensors.items()}
@@ -153,7 +156,7 @@ def _move_to_generic_point(evidence, report, rng):
     return False
 
 
-def _look_around(evidence, report, seed, budget):
+def _look_around(evidence: Evidence, report: Report, seed: int, budget: int) -> Evidence | None:
     """Look at a few far points; the Evidence at the first where gradients are wrong, added to the report, or None.
 
     Points where hardly anything is left of y, as of a GELU far below 0, would show rounding only.
@@ -176,11 +179,11 @@ def _look_around(evidence, report, seed, budget):
     return None
 
 
-def _glance(subject, y, backward, patterns, rng):
+def _glance(subject: Subject, y: Array, backward: Any, patterns: list[bytes], rng: np.random.Generator) -> bool | None:
     """Whether one random direction agrees with the gradients that fit; None if it does not tell"""
     dy = random_dy(y, rng, backward)
-    came = subject.run(dy)
-    fit = {n: np.asarray(came[n]) for n, x in subject.tensors.items() if np.shape(came.get(n)) == x.shape}
+    came = {n: np.asarray(g) for n, g in subject.run(dy).items()}
+    fit = {n: came[n] for n, x in subject.tensors.items() if came[n].shape == x.shape and came[n].dtype != object}
     return glance(Phi(subject, dy, patterns), fit, rng) if fit else None
 
 
@@ -191,7 +194,7 @@ def seems_right(subject: Subject, patterns: list[bytes], seed: int = 0) -> bool:
     """
     rng = np.random.default_rng((seed, 2))
     try:
-        subject.prepare(lambda y, backward: random_dy(y, rng, backward))
+        settle(subject, rng)
         findings = check_tensors(subject.tensors)
         y, backward = check_forward(subject)
         findings += check_backward(subject, backward, random_dy(y, rng, backward))[1]

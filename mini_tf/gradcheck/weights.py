@@ -69,7 +69,7 @@ def parts(x: Any) -> dict[str | int, Any]:
     if isinstance(x, dict):
         return {key: part for key, part in x.items() if isinstance(key, (str, int))}
     if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return x._asdict()
+        return dict(zip(x._fields, x))
     if isinstance(x, (list, tuple)):
         return dict(enumerate(x)) if len(x) <= LONGEST else {}
     if isinstance(x, OPAQUE) or inspect.isroutine(x) or is_array(x):
@@ -136,6 +136,6 @@ def no_lists_of_numbers(names: Sequence[str], inputs: Sequence[Any]) -> None:
                           f"; or give it by name, {name}={name}, if it is a constant")   # fmt: skip
 
 
-def only_numbers(x: list | tuple) -> bool:
+def only_numbers(x: Sequence[Any]) -> bool:
     """True for numbers, which may be in lists inside others"""
     return bool(x) and all(only_numbers(p) if isinstance(p, (list, tuple)) else isinstance(p, (int, float)) for p in x)

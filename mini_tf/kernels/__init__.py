@@ -21,47 +21,31 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING
 
+from mini_tf.kernels import binding
+from mini_tf.kernels.compiling import LOOPS, Loop, WithoutNumba, has_numba
 from mini_tf.kernels.memory import recycled_memory
+from mini_tf.types import Array
 
 if TYPE_CHECKING:
-    from mini_tf.kernels.compiling import Loop
+    from mini_tf.layers import KVCache, TransformerLayer
     from mini_tf.ops.op import Op
 
 __all__ = [
-    "FormulaEdited", "WithoutNumba", "every_loop", "numba_is_there", "recycled_memory", "reference_only", "switched_on",
+    "FormulaEdited", "WithoutNumba", "decode", "every_loop", "recycled_memory", "reference_only", "switched_on",
     "twin_of", "with_twins",
 ]  # fmt: skip
 
 # Each thread has its own values of these two.
 _off = ContextVar("off", default=os.environ.get("MINI_TF_KERNELS", "").lower() in ("off", "0", "no", "false"))
-_bound = ContextVar("bound", default=True)   # a twin runs only if its formula is unedited since the comparison
-_found = {}                                  # (op, library, bound) -> its twin or None, once looked up
+_unedited = ContextVar("unedited", default=True)     # a twin runs only if its formula is unedited since the comparison
+_twins: dict[tuple["Op", str, bool], Callable | None] = {}       # (op, library, unedited) -> its twin, once looked up
 
 
 class FormulaEdited(UserWarning):
     """A formula was edited since its twin was compared with it: now the formula runs."""
-
-
-class WithoutNumba(UserWarning):
-    """Numba, which compiles the twins, cannot be loaded: the formulas run."""
-
-
-@cache
-def numba_is_there() -> bool:
-    """True if Numba can be loaded. Where it cannot, the first call says so."""
-    from mini_tf.kernels import compiling  # noqa: F401, which first looks at NUMBA_NUM_THREADS
-
-    try:
-        import numba  # noqa: F401
-    except Exception as error:                           # a broken installation fails in many ways
-        absent = isinstance(error, ModuleNotFoundError)
-        why = "is not installed" if absent else f"cannot be loaded ({error})"
-        warnings.warn(f"Numba {why}: the formulas run without their faster twins; try pip install --upgrade numba",
-                      WithoutNumba, stacklevel=2)  # fmt: skip
-        return False
-    return True
 
 
 @contextmanager
@@ -76,23 +60,18 @@ def reference_only() -> Iterator[None]:
 
 @contextmanager
 def with_twins(even_if_edited: bool = False) -> Iterator[None]:
-    """Inside the block, in this thread, twins run, even inside `reference_only()`.
+    """Inside the block, in this thread, twins run, even inside `reference_only()`; all are looked up anew.
 
-    On request, those of edited formulas run, too. The twins are looked up anew.
+    On request, those of edited formulas run, too, also in blocks within this one.
     """
-    before_off, before_bound = _off.set(False), _bound.set(not even_if_edited)
-    _found.clear()
+    before_off, before_unedited = _off.set(False), _unedited.set(_unedited.get() and not even_if_edited)
+    _twins.clear()
     try:
         yield
     finally:
         _off.reset(before_off)
-        _bound.reset(before_bound)
-        _found.clear()
-
-
-def twins_of_edited_formulas() -> bool:
-    """True if twins run even when their formula was edited."""
-    return not _bound.get()
+        _unedited.reset(before_unedited)
+        _twins.clear()
 
 
 def formulas_only() -> bool:
@@ -102,7 +81,7 @@ def formulas_only() -> bool:
 
 def switched_on() -> bool:
     """True if twins may run."""
-    return not _off.get() and numba_is_there()
+    return not _off.get() and has_numba()
 
 
 def twin_of(op: "Op", library: str = "numpy") -> Callable | None:
@@ -112,24 +91,22 @@ def twin_of(op: "Op", library: str = "numpy") -> Callable | None:
     """
     if _off.get():
         return None
-    key = op, library, _bound.get()
+    key = op, library, _unedited.get()
     try:
-        return _found[key]
+        return _twins[key]
     except KeyError:
-        twin = _found[key] = _find(op, library)
+        twin = _twins[key] = _find(op, library)
         return twin
 
 
 def forget(op: "Op") -> None:
     """Look up its twin again next time, and those of all that may use the op, because its formula has changed."""
-    _found.clear()
+    _twins.clear()
 
 
 def _find(op, library):
-    from mini_tf.kernels import binding
-
-    twin = binding.twin(op, library) if binding.bound(op) or not _bound.get() else None
-    if twin is None or not _bound.get():
+    twin = binding.twin(op, library) if binding.bound(op) or not _unedited.get() else None
+    if twin is None or not _unedited.get():
         return twin
     if edited := binding.edited(op):
         which = "was edited" if edited == op.name else f"uses {edited}, which was edited"
@@ -140,8 +117,19 @@ def _find(op, library):
     return twin
 
 
-def every_loop() -> "list[Loop]":
-    """The loops that Numba compiles. loop.compile() takes half a second, the first time on a machine."""
-    from mini_tf.kernels import compiling, cpu  # noqa: F401, importing it creates the loops
+def decode(layer: "TransformerLayer", x: Array, cache: "KVCache") -> Array | None:
+    """layer.decode(x, cache) by its twin in `decode_layer.py`; None, and nothing is done, if the formula has to run."""
+    return _module("decode_layer").decode(layer, x, cache)
 
-    return list(compiling.LOOPS)
+
+def every_loop() -> list[Loop]:
+    """The loops that Numba compiles. loop.compile() takes half a second, the first time on a machine."""
+    for name in ("loops", "decode_loop"):                # importing them creates the loops
+        _module(name)
+    return list(LOOPS)
+
+
+@cache
+def _module(name):
+    """A module that is imported when it is first needed: it loads Numba, or is made of layers."""
+    return import_module(f"mini_tf.kernels.{name}")

@@ -9,23 +9,23 @@ import ast
 import dis
 import hashlib
 import inspect
-import os
 import textwrap
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING
 
-from mini_tf import kernels
 from mini_tf.files import write_text
+from mini_tf.kernels.compiling import why_uncompiled
 from mini_tf.kernels.fingerprints import FINGERPRINTS
 
 if TYPE_CHECKING:
     from mini_tf.ops.op import Op
 
 TWINS = {"numpy": "mini_tf.kernels.cpu", "cupy": "mini_tf.kernels.gpu"}
-_known = {}                          # id of a code object -> (the code object, its fingerprint)
-NO_PART = {"array_module", "to_device_of", "check_rng", "_library"}   # they say where it is computed, not what
+_hashed: dict[int, tuple[CodeType, str]] = {}        # id of a code object -> (the code object, its fingerprint)
+NOT_HASHED = {"array_module", "to_device_of", "check_rng", "_library"}   # they say where it is computed, not what
 
 
 def name_of(op: "Op") -> str:
@@ -53,23 +53,13 @@ def twin(op: "Op", library: str = "numpy") -> Callable | None:
     return getattr(import_module(TWINS[library]), op.name, None)         # imported here, because cpu loads Numba
 
 
-def why_uncompiled() -> str | None:
-    """Why nothing can be compiled here: "NUMBA_DISABLE_JIT is set", "Numba cannot be loaded"; None if it can."""
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
-        return "NUMBA_DISABLE_JIT is set"
-    return None if kernels.numba_is_there() else "Numba cannot be loaded"
-
-
 def edited(op: "Op") -> str | None:
     """The name of a function edited since the twin was compared: the op's own, or one that it uses.
 
     None if there is none, or if the source is not available: what cannot be read cannot have been edited.
     """
-    held = FINGERPRINTS[name_of(op)]
-    for name, fingerprint in fingerprints(op).items():
-        if fingerprint and held.get(name) != fingerprint:
-            return name
-    return None
+    compared = FINGERPRINTS[name_of(op)]
+    return next((name for name, now in fingerprints(op).items() if now and compared.get(name) != now), None)
 
 
 def fingerprints(op: "Op") -> dict[str, str]:
@@ -82,15 +72,15 @@ def fingerprints(op: "Op") -> dict[str, str]:
 
 def bind(ops: "Iterable[Op]") -> None:
     """Write the present fingerprints of these ops: their twins agree with the formulas as they are."""
-    held = FINGERPRINTS | {name_of(op): fingerprints(op) for op in ops}
+    every = FINGERPRINTS | {name_of(op): fingerprints(op) for op in ops}
     lines = ['"""Fingerprints of the formulas that have twins, written by `mini-tf gradcheck --bind-twins`."""', ""]
     lines.append("FINGERPRINTS = {")
-    for op, of_functions in sorted(held.items()):
+    for op, of_functions in sorted(every.items()):
         lines.append(f'    "{op}": {{')
         lines += [f'        "{name}": "{value}",' for name, value in of_functions.items()]
         lines.append("    },")
     write_text(Path(__file__).with_name("fingerprints.py"), "\n".join([*lines, "}", ""]))
-    FINGERPRINTS.update(held)
+    FINGERPRINTS.update(every)
 
 
 def _used_by(function, found=None):
@@ -100,7 +90,7 @@ def _used_by(function, found=None):
     for name in sorted(_names(function)):
         used = inspect.unwrap(function.__globals__.get(name))
         ours = inspect.isfunction(used) and used.__module__.startswith("mini_tf.")
-        if ours and name not in NO_PART and used.__qualname__ not in found:
+        if ours and name not in NOT_HASHED and used.__qualname__ not in found:
             _used_by(used, found)
     return found
 
@@ -117,14 +107,14 @@ def _names(function):
 
 def _fingerprint(code):
     """A short hash of the syntax tree that a function was compiled from; "" if its source is not available."""
-    if id(code) not in _known:
+    if id(code) not in _hashed:
         try:
             tree = ast.parse(textwrap.dedent("".join(inspect.getsourcelines(code)[0]))).body[0]
             fingerprint = hashlib.sha256(repr(_plain(tree)).encode()).hexdigest()[:16]
         except (OSError, SyntaxError, TypeError, IndexError):
             fingerprint = ""
-        _known[id(code)] = code, fingerprint             # by id: code objects are equal even if defaults differ
-    return _known[id(code)][1]
+        _hashed[id(code)] = code, fingerprint             # by id: code objects are equal even if defaults differ
+    return _hashed[id(code)][1]
 
 
 def _plain(node):

@@ -10,17 +10,20 @@ errors: the twin gives NotImplemented.
 
 import math
 from types import NotImplementedType
+from typing import Any
 
 from mini_tf.kernels import loops
 from mini_tf.kernels.compiling import Loop
 from mini_tf.kernels.memory import empty, product
-from mini_tf.kernels.threads import ALONE, pieces, share
+from mini_tf.kernels.threads import FOR_ONE_THREAD, in_parallel, pieces
 from mini_tf.ops.shapes import rows_of, sum_to, transpose
 from mini_tf.types import Array, Backward
 
 import numpy as np
 
 EPS = 1e-5                   # of layer norm, as in the op
+NO_MASK = np.empty((0, 0), bool)
+LOOPS_NEED: Any = "CAW"      # C-contiguous, aligned, writable
 IN_CACHE = 2048              # rows of a weight per product in the backward
 FEW_ROWS = 128               # up to which BLAS is faster with the weight as first factor: by a sixth, with AVX-512
 A_IN_CACHE = 1 << 16         # numbers of attention's A processed at a time
@@ -65,7 +68,7 @@ def relu(x: Array) -> tuple[Array, Backward]:
 
 def residual_relu(x: Array, y: Array) -> tuple[Array, Backward]:
     z, on = empty(x.shape), empty(x.shape, bool)
-    in_pieces(loops.residual_relu, row(x), row(y), row(z), row(on))
+    in_pieces(loops.residual_relu, flat(x), flat(y), flat(z), flat(on))
 
     def backward(dz):                                    # keeps on
         dz = as_gradient(dz, on.shape)
@@ -76,11 +79,11 @@ def residual_relu(x: Array, y: Array) -> tuple[Array, Backward]:
 
 def gelu(x: Array, approximate: bool = False) -> tuple[Array, Backward]:
     y = empty(x.shape)
-    in_pieces(loops.gelu, row(x), approximate, row(y))
+    in_pieces(loops.gelu, flat(x), approximate, flat(y))
 
     def backward(dy):                                    # keeps x
         dx = empty(x.shape)
-        in_pieces(loops.gelu_backward, row(x), row(as_gradient(dy, x.shape)), approximate, row(dx))
+        in_pieces(loops.gelu_backward, flat(x), flat(as_gradient(dy, x.shape)), approximate, flat(dx))
         return dx
 
     return y, backward
@@ -100,34 +103,32 @@ def dropout(x: Array, keep: Array, rate: float) -> tuple[Array, Backward] | NotI
 def where(on: Array, x: Array | float, factor: float = 1.0) -> Array:
     """factor·x where on, else 0·x;  x is broadcast to the shape of on"""
     y = empty(on.shape)
-    in_pieces(loops.scaled_where, row(as_gradient(x, on.shape)), row(on), np.float32(factor), row(y))
+    in_pieces(loops.scaled_where, flat(as_gradient(x, on.shape)), flat(on), np.float32(factor), flat(y))
     return y
 
 
 def softmax(z: Array) -> tuple[Array, Backward]:
-    y = copy_of(z)
-    in_pieces(loops.softmax, rows(y), np.float32(1), np.float32(np.nan))
-    return y, _softmax_backward(y)
+    return _softmax(z, np.nan, NO_MASK)
 
 
 def masked_softmax(z: Array, mask: Array) -> tuple[Array, Backward] | NotImplementedType:
     try:
-        mask_and_order = _mask_rows(mask, z.shape)
+        y, backward = _softmax(z, 0, *_mask_rows(mask, z.shape))
     except ValueError:
         return NotImplemented
-    y = copy_of(z)
-    in_pieces(loops.masked_softmax, rows(y), np.float32(1), *mask_and_order)
-    backward = _softmax_backward(y)
     return y, lambda dy: (backward(dy), None)
 
 
-def _softmax_backward(y):
+def _softmax(z, share_if_masked, mask_rows, queries=1, times=1):
+    y = copy_of(z)
+    in_pieces(loops.softmax, rows(y), np.float32(1), np.float32(share_if_masked), mask_rows, queries, times)
+
     def backward(dy):                                    # keeps y
         dz = copy_of(as_gradient(dy, y.shape))
         in_pieces(loops.softmax_backward, rows(dz), rows(y), np.float32(1))
         return dz
 
-    return backward
+    return y, backward
 
 
 def _mask_rows(mask, shape):
@@ -154,17 +155,18 @@ def attention(
         return NotImplemented
     try:
         bias_of_all = None if bias is None else np.broadcast_to(bias, shape)
-        mask_of_all, queries, times = (None, 0, 0) if mask is None else _mask_rows(mask, shape)
+        mask_of_all, queries, times = (NO_MASK, 0, 0) if mask is None else _mask_rows(mask, shape)
     except ValueError:
         return NotImplemented
-    one_mask = mask is None or len(mask_of_all) <= queries
+    one_mask = len(mask_of_all) <= queries
     if not one_mask:
         mask_of_each = mask_of_all.reshape(len(query), len(mask_of_all) // len(query), shape[-1])
+    share_if_masked = np.float32(np.nan if mask is None and bias is None else 0)
     shape_Y = *query.shape[:-1], value.shape[-1]
     Y = laid_out_as(query, shape_Y)
     # A is computed in parts of the first axis that fit into the cache. The backward computes a large A again, so.
     small = math.prod(shape[-2:]) * max(query.shape[-1], value.shape[-1]) < SHARED_BY_BLAS
-    run, cuts = (_alone, pieces(len(Y), Y.size * shape[-1])) if small else (in_pieces, [(0, len(Y))])
+    run, cuts = (in_one_thread, pieces(len(Y), Y.size * shape[-1])) if small else (in_pieces, [(0, len(Y))])
     at_once = max(min(A_IN_CACHE // max(math.prod(shape[1:]), 1), len(Y)), 1)
     kept = empty(shape) if math.prod(shape) <= A_KEPT else None
 
@@ -182,11 +184,8 @@ def attention(
             in_softmax = np.float32(1)
         if bias is not None:
             A += bias_of_all[some]
-        if mask is None:
-            run(loops.softmax, rows(A), in_softmax, np.float32(np.nan if bias is None else 0))
-        else:
-            mask_of_some = mask_of_all if one_mask else rows(mask_of_each[some])
-            run(loops.masked_softmax, rows(A), in_softmax, mask_of_some, queries, times)
+        mask_of_some = mask_of_all if one_mask else rows(mask_of_each[some])
+        run(loops.softmax, rows(A), in_softmax, share_if_masked, mask_of_some, queries, times)
         return A
 
     def forward(_, first, stop):
@@ -195,7 +194,7 @@ def attention(
             A = weights(some, A_room[: some.stop - some.start] if kept is None else kept[some])
             np.matmul(A, value[some], out=Y[some])
 
-    share(forward, cuts)
+    in_parallel(forward, cuts)
 
     def backward(dY):                                    # keeps query, key, value and a small A
         dY, dscores = as_gradient(dY, shape_Y), None if bias is None else empty(shape)
@@ -213,7 +212,7 @@ def attention(
                 np.matmul(dA, key[some], out=dquery[some])
                 np.matmul(transpose(dA), query[some], out=dkey[some])
 
-        share(part, cuts)
+        in_parallel(part, cuts)
         if bias is None:
             return dquery, dkey, dvalue, None, None
         dquery *= scale
@@ -225,8 +224,8 @@ def attention(
 
 def cross_entropy(
     logits: Array, targets: Array, ignore: int | None = None, smoothing: float = 0.0
-) -> tuple[float, Backward] | NotImplementedType:
-    z, target = rows(logits), integers(targets)          # (N, c), (N,)
+) -> tuple[np.floating, Backward] | NotImplementedType:
+    z, target = rows(logits), np.require(targets, np.int64, LOOPS_NEED).reshape(-1)       # (N, c), (N,)
     counted = np.ones(target.shape, bool) if ignore is None else target != ignore
     count, target = int(counted.sum()), np.where(counted, target, 0)
     if count == 0 or target.min() < 0 or target.max() >= z.shape[1] or not 0 <= smoothing < 1:
@@ -249,9 +248,9 @@ def cross_entropy(
 def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = EPS) -> tuple[Array, Backward] | NotImplementedType:
     if x.shape[-1] == 0:
         return NotImplemented
-    x_rows, gamma_row, y = rows(x), row(gamma), empty(x.shape)
+    x_rows, gamma_row, y = rows(x), flat(gamma), empty(x.shape)
     mean, r = np.empty((2, len(x_rows)), np.float32)
-    in_pieces(loops.layer_norm, x_rows, gamma_row, row(beta), np.float32(eps), rows(y), mean, r)
+    in_pieces(loops.layer_norm, x_rows, gamma_row, flat(beta), np.float32(eps), rows(y), mean, r)
     shape = x.shape
 
     def backward(dy):                                    # keeps x, mean, r, gamma
@@ -262,7 +261,7 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = EPS) -> tuple[A
         def part(k, first, stop):
             loops.layer_norm_backward(first, stop, x_rows, dy_rows, mean, r, gamma_row, dx, dgamma[k], dbeta[k])
 
-        share(part, cuts)
+        in_parallel(part, cuts)
         return dx.reshape(shape), dgamma.sum(0), dbeta.sum(0)
 
     return y, backward
@@ -284,7 +283,7 @@ def embedding(
         dtable.fill(0)
         dx_rows = rows(as_gradient(dx, shape_x))
         cuts = pieces(shape_table[1], dx.size)           # of columns, so that no two threads write to one entry
-        share(lambda _, first, stop: loops.embedding_backward(first, stop, dx_rows, words, dtable), cuts)
+        in_parallel(lambda _, first, stop: loops.embedding_backward(first, stop, dx_rows, words, dtable), cuts)
         return dtable, None
 
     return x, backward
@@ -295,12 +294,12 @@ def mean_pool(x: Array, mask: Array | None = None) -> tuple[Array, Backward] | N
     if T == 0:
         return NotImplemented
     texts, shape_y = math.prod(x.shape[:-2]), (*x.shape[:-2], n)
-    counts = np.ones((texts, T), bool) if mask is None else _taken(mask).reshape(texts, T)
+    counts = np.ones((texts, T), bool) if mask is None else for_loops(mask).reshape(texts, T)
     y, weight, shape_x = empty(shape_y), np.empty((texts, T), np.float32), x.shape
-    in_pieces(loops.mean_pool, _taken(x).reshape(texts, T, n), counts, weight, y.reshape(texts, n))
+    in_pieces(loops.mean_pool, for_loops(x).reshape(texts, T, n), counts, weight, y.reshape(texts, n))
 
     def backward(dy):                                    # keeps weight
-        dx, dy = empty((texts, T, n)), row(as_gradient(dy, shape_y)).reshape(texts, n)
+        dx, dy = empty((texts, T, n)), flat(as_gradient(dy, shape_y)).reshape(texts, n)
         in_pieces(loops.mean_pool_backward, dx, weight, dy)
         return dx.reshape(shape_x), None
 
@@ -320,43 +319,44 @@ def adam(
     correction = math.sqrt(1 - beta2**t)
     rate = learning_rate * correction / (1 - beta1**t)
     numbers = beta1, beta2, 1 - beta1, 1 - beta2, rate, eps * correction, decay
-    in_pieces(loops.adam, p.reshape(-1), row(g), m.reshape(-1), v.reshape(-1), *numbers)
+    in_pieces(loops.adam, p.reshape(-1), flat(g), m.reshape(-1), v.reshape(-1), *numbers)
     return None
 
 
 def sum_of_squares(g: Array) -> float:
-    flat = row(g)
-    cuts = pieces(flat.size, flat.size)
+    g = flat(g)
+    cuts = pieces(g.size, g.size)
     sums = [0.0] * len(cuts)
 
     def part(k, first, stop):
-        sums[k] = loops.sum_of_squares(first, stop, flat)
+        sums[k] = loops.sum_of_squares(first, stop, g)
 
-    share(part, cuts)
+    in_parallel(part, cuts)
     return sum(sums)
 
 
 def in_pieces(loop: Loop, first_array: Array, *others) -> None:
     """Run the loop over all rows of its first array (over all entries, if it is flat), divided among the cores."""
-    if first_array.size <= ALONE:
-        _alone(loop, first_array, *others)
+    if first_array.size <= FOR_ONE_THREAD:
+        in_one_thread(loop, first_array, *others)
         return
-    share(lambda _, first, stop: loop(first, stop, first_array, *others), pieces(len(first_array), first_array.size))
+    cuts = pieces(len(first_array), first_array.size)
+    in_parallel(lambda _, first, stop: loop(first, stop, first_array, *others), cuts)
 
 
-def _alone(loop, first_array, *others):
+def in_one_thread(loop, first_array, *others):
     """The same, in this thread alone."""
     loop.machine_code(0, len(first_array), first_array, *others)
 
 
 def rows(x: Array) -> Array:
     """(…, k) → (rows, k), C-contiguous and writable, as loops need it; a copy only if x is not."""
-    return rows_of(_taken(x))
+    return rows_of(for_loops(x))
 
 
-def row(x: Array) -> Array:
+def flat(x: Array) -> Array:
     """(…) → (entries,), as loops need it"""
-    return _taken(x).reshape(-1)
+    return for_loops(x).reshape(-1)
 
 
 def as_gradient(dy: Array | float, shape: tuple[int, ...]) -> Array:
@@ -367,14 +367,10 @@ def as_gradient(dy: Array | float, shape: tuple[int, ...]) -> Array:
     return dy if dy.shape == shape else np.broadcast_to(dy, shape)
 
 
-def integers(ids: Array) -> Array:
-    return np.require(ids, np.int64, "CWA").reshape(-1)
-
-
-def _taken(x):
+def for_loops(x):
     if x.flags.carray and x.dtype.char in "f?":          # C-contiguous, aligned and writable
         return x
-    return np.require(x, bool if x.dtype == bool else np.float32, "ACW")
+    return np.require(x, bool if x.dtype == bool else np.float32, LOOPS_NEED)
 
 
 def copy_of(x: Array) -> Array:

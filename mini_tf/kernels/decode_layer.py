@@ -1,4 +1,4 @@
-"""The twin of `TransformerLayer.write`: a word goes through the whole layer in a single loop.
+"""The twin of `TransformerLayer.decode`: a word goes through the whole layer in a single loop.
 
 In a small model there is little to compute for one word: 10 µs for a layer with n = 64. Called one after another, its
 ops take ten times as long, nearly all of it in Python. So one loop does what all of them do, in every variant of the
@@ -7,36 +7,41 @@ run while ops are watched, nor for layers with a part of another class.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from mini_tf import kernels, ops
-from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention
+from mini_tf.layers.attention import KVCache, MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.feed_forward import ACTIVATIONS, FeedForward
 from mini_tf.layers.linear import Linear
 from mini_tf.layers.normalization import LayerNorm
 from mini_tf.layers.transformer import NORMS, TransformerLayer
-from mini_tf.ops.op import watched
+from mini_tf.ops.op import Op, watched
 from mini_tf.types import Array
 
 import numpy as np
 
 EPS = np.float32(1e-5)               # of layer norm, as in the op
-FEW = 1 << 18                        # multiplications in one product of attention, up to which the loop is faster
+SMALL = 1 << 18                      # multiplications in one product of attention, up to which the loop is faster
 NO_ROW, NO_MATRIX, NO_BIAS = (np.empty(shape, np.float32) for shape in (0, (0, 0), (0, 1, 0)))
 METHODS = [
     (TransformerLayer, ("__call__", "branch", "pre_norm", "post_norm")),
     (MultiHeadAttention, ("__call__", "across", "bias", "split", "join")),
-    (KeysAndValues, ("extended", "begin", "all")),
+    (KVCache, ("extend", "allocate", "contents")),
     *((cls, ("__call__",)) for cls in (FeedForward, Linear, LayerNorm, Dropout)),
 ]
-OPS = ops.attention, ops.linear, ops.layer_norm, ops.residual_relu, *ACTIVATIONS.values()
+PARTS = {                            # of a layer, or None
+    "attention": MultiHeadAttention, "feed_forward": FeedForward, "dropout": Dropout, "attention_norm": LayerNorm,
+    "feed_forward_norm": LayerNorm, **dict.fromkeys(["query", "key", "value", "output", "inner", "outer"], Linear),
+}  # fmt: skip
+OPS: list[Any] = [ops.attention, ops.linear, ops.layer_norm, ops.residual_relu, *ACTIVATIONS.values()]
 
 
-class WrittenLayer:
-    """TransformerLayer.write as `binding` sees an op: its name, its formula, the functions that this uses, its twin."""
+class LayerDecoding(Op):
+    """TransformerLayer.decode in the form of an op: its name, its formula, the functions that this uses, its twin."""
 
     __module__ = TransformerLayer.__module__
-    name, formula = "TransformerLayer.write", TransformerLayer.write
+    name, formula = "TransformerLayer.decode", staticmethod(TransformerLayer.decode)
 
     def __init__(self):
         self.methods = methods()
@@ -45,75 +50,67 @@ class WrittenLayer:
         return [*self.methods, *(op.formula for op in OPS)]
 
     @staticmethod
-    def twin(layer: TransformerLayer) -> Callable[[Array, KeysAndValues], Array | None]:
-        """The function write(x, memory) for the layer as it is: y, or None for arrays that are not made for it."""
-        from mini_tf.kernels import loops  # here, because it loads Numba
+    def twin(layer: TransformerLayer) -> Callable[[Array, KVCache], Array | None]:
+        """The function decode(x, cache) for the layer as it is: y, or None for arrays that it cannot take."""
+        from mini_tf.kernels import decode_loop  # here, because it loads Numba
 
         attention, feed_forward = layer.attention, layer.feed_forward
         inner = outer = NO_MATRIX, NO_ROW
         if feed_forward is not None:
             inner, outer = weights(feed_forward.inner), weights(feed_forward.outer)
         projections = attention.query, attention.key, attention.value, attention.output
-        in_attention = *(array for linear in projections for array in weights(linear)), np.float32(attention.scale)
-        behind = (
+        for_attention = *(array for linear in projections for array in weights(linear)), np.float32(attention.scale)
+        for_the_rest = (
             NORMS.index(layer.norm), EPS, *scaling(layer.attention_norm), layer.relu, *inner, *outer,
             feed_forward is not None and feed_forward.activation == "gelu", *scaling(layer.feed_forward_norm),
         )  # fmt: skip
 
-        def write(x, memory):
-            past, y = memory.words, np.empty(x.shape, np.float32)
+        def decode(x, cache):
+            past, y = cache.words, np.empty(x.shape, np.float32)
             if past == 0:
-                memory.begin(x, attention.H, attention.m)
-            bias = attention.bias(x[:, None], memory.key[:, :, : past + x.shape[1]]) if attention.distances else NO_BIAS
+                cache.allocate(x, attention.H, attention.m)
+            bias = attention.bias(x[:, None], cache.key[:, :, : past + x.shape[1]]) if attention.distances else NO_BIAS
             try:
-                done = loops.write.machine_code(
-                    x[0], *in_attention, bias, memory.key[0], memory.value[0], past, *behind, y[0]
+                done = decode_loop.decode.machine_code(
+                    x[0], *for_attention, bias, cache.key[0], cache.value[0], past, *for_the_rest, y[0]
                 )
             except TypeError:                            # not all are NumPy's float32 arrays
                 return None
             if not done:                                 # shapes that do not fit: the formula says which
                 return None
-            memory.words += x.shape[1]
+            cache.words += x.shape[1]
             return y
 
-        return write
+        return decode
 
 
-def write(layer: TransformerLayer, x: Array, memory: KeysAndValues) -> Array | None:
-    """y (1, new, n) of the layer for new words x (1, new, n), whose keys and values are added to the memory.
+def decode(layer: TransformerLayer, x: Array, cache: KVCache) -> Array | None:
+    """y (1, new, n) of the layer for new words x (1, new, n), whose keys and values are added to the cache.
 
     None, and nothing is added, if it has to be done by the formula. The twin is made for the layer as it is when a
-    memory is first written to; a new memory has another.
+    cache is first written to; a new cache has another.
     """
     if watched() or not isinstance(x, np.ndarray) or not kernels.switched_on():
         return None
-    if memory.twin is None:
-        twin = kernels.twin_of(WRITTEN) if methods() == WRITTEN.methods and of_known_classes(layer, memory) else None
-        memory.twin = twin(layer) if twin else unable
-    return memory.twin(x, memory) if x.shape[1] * layer.attention.query.W.data.size <= FEW else None
+    if cache.twin is None:
+        twin = kernels.twin_of(DECODING) if methods() == DECODING.methods and of_known_classes(layer, cache) else None
+        cache.twin = twin(layer) if twin else no_twin
+    return cache.twin(x, cache) if x.shape[1] * layer.attention.query.W.data.size <= SMALL else None
 
 
-def unable(x: Array, memory: KeysAndValues) -> None:
+def no_twin(x: Array, cache: KVCache) -> None:
     """In place of a twin, if there is none: the formula has to run."""
 
 
-def of_known_classes(layer: TransformerLayer, memory: KeysAndValues) -> bool:
+def of_known_classes(layer: TransformerLayer, cache: KVCache) -> bool:
     """True if the layer and its parts are of the classes whose text was compared, not of others derived from them."""
-    attention, feed_forward = layer.attention, layer.feed_forward
-    linears = [attention.query, attention.key, attention.value, attention.output]
-    if feed_forward is not None:
-        linears += [feed_forward.inner, feed_forward.outer]
-    norms = layer.attention_norm, layer.feed_forward_norm
-    return (
-        (type(layer), type(attention), type(memory)) == (TransformerLayer, MultiHeadAttention, KeysAndValues)
-        and type(feed_forward) in (FeedForward, type(None))
-        and all(type(linear) is Linear for linear in linears)
-        and all(type(norm) in (LayerNorm, type(None)) for norm in norms)
-    )
+    attributes = vars(layer) | vars(layer.attention) | vars(layer.feed_forward or layer.attention)
+    known = all(type(attributes.get(name)) in (cls, type(None)) for name, cls in PARTS.items())
+    return known and (type(layer), type(cache)) == (TransformerLayer, KVCache)
 
 
 def methods() -> list[Callable]:
-    """What TransformerLayer.write consists of, as it is now: somebody may have put other functions there."""
+    """The methods that TransformerLayer.decode calls, as they are now: they may have been replaced."""
     return [getattr(cls, name) for cls, names in METHODS for name in names]
 
 
@@ -125,4 +122,4 @@ def scaling(norm: LayerNorm | None) -> tuple[Array, Array]:
     return (NO_ROW, NO_ROW) if norm is None else (norm.gamma.data, norm.beta.data)
 
 
-WRITTEN = WrittenLayer()
+DECODING = LayerDecoding()

@@ -1,93 +1,32 @@
 """The loops of the CPU kernels. Each computes a formula of `mini_tf/ops` in one pass, for the rows first … stop − 1.
 
 Arrays are float32 and C-contiguous, with a row for each word (in softmax, for each query). The loops are written so
-that the compiler vectorizes them, up to sixteen numbers at a time. Two functions would prevent that, and are written
-differently from what one expects: the exponential and the maximum.
+that the compiler vectorizes them, up to sixteen numbers at a time.
 """
 
 import math
 
 from mini_tf.kernels.compiling import EXACT, FAST, compiled
+from mini_tf.kernels.elementary import HALF, MASKED, ONE, THREE, ZERO, exp, f4, maximum, normal_distribution, tanh
 
 import numpy as np
 from numba import njit
 
-f4, i4 = np.float32, np.int32
-LOG2_E, SQRT_HALF, ROOT_2_PI = f4(math.log2(math.e)), f4(math.sqrt(0.5)), f4(math.sqrt(2 * math.pi))
-LN_2_HIGH, LN_2_LOW = f4(0.693359375), f4(math.log(2) - 0.693359375)     # the first has few bits: k times it is exact
-LOWEST = i4(-(2**31))
 GELU_SLOPE, GELU_CUBIC = f4(math.sqrt(2 / math.pi)), f4(0.044715)
-ZERO, HALF, ONE, TWO, THREE = f4(0), f4(0.5), f4(1), f4(2), f4(3)
-NOTHING = f4(-np.inf)        # the score of a masked word
-TOGETHER = 4                 # rows of a softmax that take each step together
-NORMED_TOGETHER = 16         # the same of layer norm
-# eʳ ≈ 1 + r + r²·(E0·r⁵ + E1·r⁴ + … + E5) for |r| ≤ ln 2/2, to 8e-8; Moshier's Cephes library
-E0, E1, E2 = f4(1.9875691500e-4), f4(1.3981999507e-3), f4(8.3334519073e-3)
-E3, E4, E5 = f4(4.1665795894e-2), f4(1.6666665459e-1), f4(5.0000001201e-1)
-# erf ≈ 1 − (A1·s + … + A5·s⁵)·exp(−x²), s = 1/(1 + P·x), x ≥ 0, to 1.5e-7; Abramowitz, Stegun 1964, 7.1.26
-P = f4(0.3275911)
-A1, A2, A3, A4, A5 = f4(0.254829592), f4(-0.284496736), f4(1.421413741), f4(-1.453152027), f4(1.061405429)
-
-
-@njit(inline="always", fastmath=FAST)
-def exp(x):
-    """eˣ = 2ᵏ·eʳ with k the integer nearest to x/ln 2. Below x = −87 the result is 0, above 88 it is e⁸⁸.
-
-    math.exp would be a function call for each number. 2ᵏ is put together from the bits of a float32: its exponent,
-    k + 127, stands above the lowest 23 bits.
-    """
-    limited = min(max(x, f4(-87)), f4(88))
-    k = np.floor(limited * LOG2_E + HALF)
-    r = limited - k * LN_2_HIGH - k * LN_2_LOW
-    series = ((((E0 * r + E1) * r + E2) * r + E3) * r + E4) * r + E5
-    power = i4((i4(k) + i4(127)) << i4(23)).view(np.float32)
-    return ZERO if x < f4(-87) else (series * r * r + r + ONE) * power
-
-
-@njit(inline="always", fastmath=FAST)
-def tanh(x):
-    return ONE - TWO / (exp(TWO * x) + ONE)
-
-
-@njit(inline="always", fastmath=FAST)
-def normal_distribution(x):
-    """Φ(x) = ½·(1 + erf(x/√2)), and its derivative φ(x) = exp(−x²/2)/√(2π)"""
-    bell = exp(-HALF * x * x)
-    s = ONE / (ONE + P * abs(x) * SQRT_HALF)
-    upper = HALF * ((((A5 * s + A4) * s + A3) * s + A2) * s + A1) * s * bell
-    return upper if x < ZERO else ONE - upper, bell / ROOT_2_PI
-
-
-@njit(inline="always")
-def in_order(bits):
-    """The bits of a float32 as an integer that is larger where the float is larger, and back again.
-
-    As integers, the bits of positive floats are in order already; those of negative ones, apart from the sign, are in
-    reverse order.
-    """
-    return i4(bits ^ ((bits >> i4(31)) & i4(0x7FFFFFFF)))
-
-
-@njit(inline="always", fastmath=FAST)
-def maximum(row):
-    """max_j row_j, compared as integers: NaN, which has no order, keeps a maximum of floats from being vectorized."""
-    bits = row.view(np.int32)
-    largest = LOWEST
-    for j in range(bits.size):
-        largest = max(largest, in_order(bits[j]))
-    return in_order(largest).view(np.float32)
+SOFTMAX_ROWS = 4             # that take each step together
+NORM_ROWS = 16               # the same of layer norm
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def softmax_of_rows(first, stop, y, scale, largest, total, share_of_nothing):
+def softmax_of_rows(first, stop, y, scale, largest, total, share_if_masked):
     """In place, for a few rows: y comes in as z and becomes e / Σ e,   e = exp(scale·(z − max z)),   scale > 0
 
     All rows take one step before any takes the next: within a single row, each step would have to wait for the one
-    before. A row of nothing but −∞ becomes zeros times share_of_nothing.
+    before. A row of −∞ alone becomes 0·share_if_masked.
     """
     for i in range(first, stop):
         top = maximum(y[i])
-        largest[i - first] = top if top != NOTHING else ZERO
+        largest[i - first] = top if top != MASKED else ZERO
     for i in range(first, stop):
         row, top, sum_of_row = y[i], largest[i - first], ZERO
         for j in range(row.size):
@@ -96,38 +35,27 @@ def softmax_of_rows(first, stop, y, scale, largest, total, share_of_nothing):
         total[i - first] = sum_of_row
     for i in range(first, stop):
         row, sum_of_row = y[i], total[i - first]
-        share = ONE / sum_of_row if sum_of_row != ZERO else share_of_nothing
+        share = ONE / sum_of_row if sum_of_row != ZERO else share_if_masked
         for j in range(row.size):
             row[j] *= share
 
 
-@njit(inline="always")
-def hide(row, allowed):
-    """In place: sets the scores that are not allowed to −∞"""
-    for j in range(row.size):
-        row[j] = row[j] if allowed[j] else NOTHING
+@compiled("void(i8, i8, f4[:, ::1], f4, f4, b1[:, ::1], i8, i8)")
+def softmax(first, stop, y, scale, share_if_masked, mask, queries, times):
+    """In place: y comes in as z and becomes the softmax of scale·z over the allowed entries; see softmax_of_rows
 
-
-@compiled("void(i8, i8, f4[:, ::1], f4, f4)")
-def softmax(first, stop, y, scale, share_of_nothing):
-    """In place: y comes in as z and becomes the softmax of scale·z; see softmax_of_rows"""
-    largest, total = np.empty(TOGETHER, np.float32), np.empty(TOGETHER, np.float32)
-    for start in range(first, stop, TOGETHER):
-        softmax_of_rows(start, min(start + TOGETHER, stop), y, scale, largest, total, share_of_nothing)
-
-
-@compiled("void(i8, i8, f4[:, ::1], f4, b1[:, ::1], i8, i8)")
-def masked_softmax(first, stop, y, scale, mask, queries, times):
-    """In place, as softmax, over the allowed entries; a row with none becomes zeros.
-
-    y and mask have groups of `queries` rows; each group of mask serves `times` consecutive groups of y.
+    y and mask have groups of `queries` rows; each group of mask serves `times` consecutive groups of y. An empty mask
+    allows all.
     """
-    largest, total = np.empty(TOGETHER, np.float32), np.empty(TOGETHER, np.float32)
-    for start in range(first, stop, TOGETHER):
-        end = min(start + TOGETHER, stop)
-        for i in range(start, end):
-            hide(y[i], mask[i // (queries * times) * queries + i % queries])
-        softmax_of_rows(start, end, y, scale, largest, total, ZERO)
+    largest, total = np.empty(SOFTMAX_ROWS, np.float32), np.empty(SOFTMAX_ROWS, np.float32)
+    for start in range(first, stop, SOFTMAX_ROWS):
+        end = min(start + SOFTMAX_ROWS, stop)
+        if mask.size:
+            for i in range(start, end):
+                row, allowed = y[i], mask[i // (queries * times) * queries + i % queries]
+                for j in range(row.size):
+                    row[j] = row[j] if allowed[j] else MASKED
+        softmax_of_rows(start, end, y, scale, largest, total, share_if_masked)
 
 
 @compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4)")
@@ -219,8 +147,8 @@ def norm_of_rows(first, stop, x, gamma, beta, eps, y, mean, r):
 @compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1], f4, f4[:, ::1], f4[::1], f4[::1])")
 def layer_norm(first, stop, x, gamma, beta, eps, y, mean, r):
     """y = γ·(x − μ)·r + β;   see norm_of_rows"""
-    for start in range(first, stop, NORMED_TOGETHER):
-        norm_of_rows(start, min(start + NORMED_TOGETHER, stop), x, gamma, beta, eps, y, mean, r)
+    for start in range(first, stop, NORM_ROWS):
+        norm_of_rows(start, min(start + NORM_ROWS, stop), x, gamma, beta, eps, y, mean, r)
 
 
 @compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4[::1], f4[::1], f4[::1], f4[:, ::1], f4[::1], f4[::1])")
@@ -331,8 +259,7 @@ def mean_pool(first, stop, x, mask, weight, y):
         y_row, count = y[i], 0
         for t in range(x.shape[1]):
             count += mask[i, t]
-        for j in range(y_row.size):
-            y_row[j] = ZERO
+        y_row[:] = ZERO
         for t in range(x.shape[1]):
             share = ONE / f4(count) if mask[i, t] else ZERO
             row, weight[i, t] = x[i, t], share
@@ -380,115 +307,3 @@ def sum_of_squares(first, stop, g):
             squares += part[i] * part[i]
         total += squares
     return total
-
-
-@njit(fastmath=FAST)
-def row_times(x, W, b):
-    """x·W + b for one row x; without a bias, b is empty"""
-    y = np.zeros(W.shape[1], np.float32)
-    for j in range(b.size):
-        y[j] = b[j]
-    for i in range(x.size):
-        factor, row = x[i], W[i]
-        for j in range(y.size):
-            y[j] += factor * row[j]
-    return y
-
-
-@njit(fastmath=FAST, error_model="numpy")
-def heads_of_one_word(query, scale, bias, keys, values):
-    """The heads (H·m,) of one query (H·m,), which sees the keys and values (H, words, m);   see ops.attention
-
-    bias (H, words), or empty
-    """
-    H, words, m = keys.shape
-    A, heads = np.empty((H, words), np.float32), np.zeros(H * m, np.float32)
-    for h in range(H):
-        q = query[h * m : (h + 1) * m]
-        for t in range(words):
-            key, score = keys[h, t], ZERO
-            for i in range(m):
-                score += q[i] * key[i]
-            A[h, t] = scale * score + bias[h, t] if bias.size else score
-    largest, total = np.empty(H, np.float32), np.empty(H, np.float32)
-    softmax_of_rows(0, H, A, ONE if bias.size else scale, largest, total, ZERO if bias.size else f4(np.nan))
-    for h in range(H):
-        head = heads[h * m : (h + 1) * m]
-        for t in range(words):
-            weight, value = A[h, t], values[h, t]
-            for i in range(m):
-                head[i] += weight * value[i]
-    return heads
-
-
-@njit(fastmath=FAST)
-def added(x, y, relu):
-    """x + y, or x + max(y, 0)"""
-    z = np.empty(x.size, np.float32)
-    for i in range(x.size):
-        z[i] = x[i] + (max(y[i], ZERO) if relu else y[i])
-    return z
-
-
-@njit(fastmath=FAST, error_model="numpy")
-def normed(x, gamma, beta, eps):
-    y, mean, r = np.empty((1, x.size), np.float32), np.empty(1, np.float32), np.empty(1, np.float32)
-    norm_of_rows(0, 1, x.reshape(1, x.size), gamma, beta, eps, y, mean, r)
-    return y[0]
-
-
-@njit
-def fit(x, W, b, y):
-    """True if y = x·W + b is possible, for rows of these sizes; b may be empty"""
-    return W.shape == (x, y) and (b.size == 0 or b.size == y)
-
-
-BEFORE, AFTER = 1, 2         # places of a layer norm, as in layers/transformer.py
-
-
-@compiled(
-    "b1(f4[:, ::1], f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], f4, "
-    "f4[:, :, ::1], f4[:, :, ::1], f4[:, :, ::1], i8, i8, f4, f4[::1], f4[::1], b1, "
-    "f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], b1, f4[::1], f4[::1], f4[:, ::1])"
-)
-def write(
-    x, W_query, b_query, W_key, b_key, W_value, b_value, W_output, b_output, scale, bias, keys, values, past,
-    norm, eps, gamma, beta, relu, W_inner, b_inner, W_outer, b_outer, gelu, gamma_2, beta_2, y,
-):  # fmt: skip
-    """A TransformerLayer's y (new, n) for words x (new, n), which come after the `past` words in keys, values (H, T, m)
-
-    Their own keys and values are added to them. bias: (H, new, past + new). What a layer does not have is empty. Gives
-    False, and does nothing, if the memory is full, the scale is not above 0, or shapes do not fit.
-    """
-    (new, n), (H, T, m), f = x.shape, keys.shape, W_inner.shape[1]
-    in_attention = fit(n, W_query, b_query, H * m) and fit(n, W_key, b_key, H * m) and fit(n, W_value, b_value, H * m)
-    in_norm = norm == 0 or (gamma.size == beta.size == n and (f == 0 or gamma_2.size == beta_2.size == n))
-    in_feed_forward = f == 0 or (fit(n, W_inner, b_inner, f) and fit(f, W_outer, b_outer, n))
-    in_memory = past + new <= T and values.shape == keys.shape and (not bias.size or bias.shape == (H, new, past + new))
-    if not (in_attention and fit(H * m, W_output, b_output, n) and in_norm and in_feed_forward and in_memory):
-        return False
-    if not scale > ZERO:
-        return False
-    for t in range(new):
-        word, seen = x[t], past + t + 1                  # it sees the words before it, and itself
-        z = normed(word, gamma, beta, eps) if norm == BEFORE else word
-        query, key, value = row_times(z, W_query, b_query), row_times(z, W_key, b_key), row_times(z, W_value, b_value)
-        for h in range(H):
-            for i in range(m):
-                keys[h, seen - 1, i], values[h, seen - 1, i] = key[h * m + i], value[h * m + i]
-        own_bias = bias[:, t if bias.size else 0]
-        heads = heads_of_one_word(query, scale, own_bias, keys[:, :seen], values[:, :seen])
-        word = added(word, row_times(heads, W_output, b_output), relu)
-        if norm == AFTER:
-            word = normed(word, gamma, beta, eps)
-        if f:
-            z = normed(word, gamma_2, beta_2, eps) if norm == BEFORE else word
-            a = row_times(z, W_inner, b_inner)
-            for i in range(f):
-                a[i] = a[i] * normal_distribution(a[i])[0] if gelu else max(a[i], ZERO)
-            word = added(word, row_times(a, W_outer, b_outer), relu)
-            if norm == AFTER:
-                word = normed(word, gamma_2, beta_2, eps)
-        for i in range(n):
-            y[t, i] = word[i]
-    return True

@@ -25,7 +25,7 @@ CACHE_LINE = 64                      # bytes
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3      # of glibc's malloc.h
 
 _lock = threading.RLock()            # re-entrant: a signal handler, or a finalizer, may interrupt its own thread
-_free = {}                           # size in bytes -> buffers that no array uses
+_free: dict[int, list[np.ndarray]] = {}          # size in bytes -> buffers that no array uses
 _loops = 0                           # blocks of recycled_memory() that are open
 _in_use = _most_in_use = _kept = 0   # bytes
 

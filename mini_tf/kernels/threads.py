@@ -6,19 +6,15 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import ContextVar
 from functools import cache
 
-ALONE = 1 << 19          # up to so many numbers, one thread finishes before another would wake up
+FOR_ONE_THREAD = 1 << 19  # up to this many numbers, one thread finishes before another would wake up
 
 one_core = ContextVar("one_core", default=False)         # True in a thread that leaves the other cores to other threads
 
 
-def count() -> int:
+def thread_count() -> int:
     """The most threads to use: one for each core, or what NUMBA_NUM_THREADS says."""
-    try:
-        from numba import config
-    except Exception:                                    # not installed, or broken
-        given = os.environ.get("NUMBA_NUM_THREADS", "")
-        return int(given) if given.isdecimal() else cores()
-    return config.NUMBA_NUM_THREADS
+    limit = os.environ.get("NUMBA_NUM_THREADS", "").strip()
+    return int(limit) if limit.isdecimal() else cores()
 
 
 def cores() -> int:
@@ -30,12 +26,12 @@ def pieces(rows: int, numbers: int) -> list[tuple[int, int]]:
     """[(first, stop), …]: the rows in equal pieces, one per thread; one piece if there are too few numbers to share,
     or if this thread has one core.
     """
-    parts = max(min(count(), rows), 1) if numbers > ALONE and not one_core.get() else 1
+    parts = max(min(thread_count(), rows), 1) if numbers > FOR_ONE_THREAD and not one_core.get() else 1
     ends = [rows * k // parts for k in range(parts + 1)]
     return list(zip(ends[:-1], ends[1:]))
 
 
-def share(work: Callable[[int, int, int], None], some_pieces: list[tuple[int, int]]) -> None:
+def in_parallel(work: Callable[[int, int, int], None], some_pieces: list[tuple[int, int]]) -> None:
     """Run work(k, first, stop) for all pieces in parallel: the last one here, the others in worker threads.
 
     The pieces do not depend on the threads' speed, so the result is the same every time. An error in a piece is raised
@@ -61,7 +57,7 @@ def share(work: Callable[[int, int, int], None], some_pieces: list[tuple[int, in
 
 @cache
 def _workers():
-    return ThreadPoolExecutor(max(count() - 1, 1), thread_name_prefix="mini_tf")
+    return ThreadPoolExecutor(max(thread_count() - 1, 1), thread_name_prefix="mini_tf")
 
 
 if hasattr(os, "register_at_fork"):

@@ -7,12 +7,12 @@ A layer keeps no state between calls: what the backward needs is in `backward` i
 twice, and each call has its own right backward.
 """
 
-from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention
+from mini_tf.layers.attention import KVCache, MultiHeadAttention
 from mini_tf.layers.class_word import ClassWord
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.embedding import Embedding
 from mini_tf.layers.feed_forward import FeedForward
-from mini_tf.layers.layer import Layer, MemoryFreed, Parameter, clear_gradients, walk_back
+from mini_tf.layers.layer import Layer, MemoryFreed, Parameter, chain_rule, clear_gradients
 from mini_tf.layers.linear import Linear
 from mini_tf.layers.normalization import LayerNorm
 from mini_tf.layers.positions import LearnedPositions, PositionalEncoding, distance_bias
@@ -22,8 +22,8 @@ from mini_tf.layers.transformer import DecoderLayer, TransformerLayer, gpt_layer
 from mini_tf.layers.trunk import Decoder, Encoder, Trunk
 
 __all__ = [
-    "ClassWord", "Decoder", "DecoderLayer", "Dropout", "Embedding", "Encoder", "FeedForward", "KeysAndValues", "Layer",
+    "ClassWord", "Decoder", "DecoderLayer", "Dropout", "Embedding", "Encoder", "FeedForward", "KVCache", "Layer",
     "LayerNorm", "LearnedPositions", "Linear", "MemoryFreed", "MultiHeadAttention", "Parameter", "PositionalEncoding",
     "Recurrent", "TiedReadout", "TransformerLayer", "Trunk", "clear_gradients", "distance_bias", "gpt_layers",
-    "walk_back",
+    "chain_rule",
 ]  # fmt: skip

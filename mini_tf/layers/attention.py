@@ -1,5 +1,7 @@
 """Attention with several heads."""
 
+from typing import Any
+
 from mini_tf import ops
 from mini_tf.backend import array_module, to_device_of
 from mini_tf.layers.layer import Layer
@@ -22,8 +24,8 @@ class MultiHeadAttention(Layer):
     mask: bool, True where a query may see a key, broadcast against (B, H, Tq, Tk).
     With distances=True, scores fall with the distance between words: see distance_bias. With bias=True, each of the
     four products has a bias added. (The key's changes nothing: it shifts all scores of a query alike.)
-    memory: KeysAndValues of the words before Z. The queries of X see them too, and the keys and values of Z are added.
-    It is for writing a text word by word; the backward does not reach the words in it.
+    cache: KVCache of the words before Z. The queries of X see them too, and the keys and values of Z are added.
+    It is for generating a text word by word; the backward does not reach the words in it.
     Source: ESE-2000 Lab 6, equations (13) and (14), without biases; Vaswani et al. 2017, arXiv:1706.03762, section 3.2
     """
 
@@ -37,33 +39,31 @@ class MultiHeadAttention(Layer):
         self.value = Linear(n, H * m, rng, bias=bias, dtype=dtype)
         self.output = Linear(H * m, n, rng, bias=bias, dtype=dtype)
 
-    def __call__(
-        self, x: Array, mask: Array | None = None, memory: "KeysAndValues | None" = None
-    ) -> tuple[Array, Backward]:
+    def __call__(self, x: Array, mask: Array | None = None, cache: "KVCache | None" = None) -> tuple[Array, Backward]:
         """Self-attention: queries, keys and values of the same words"""
-        y, across_backward = self.across(x, x, mask, memory)
+        y, across_backward = self.across(x, x, mask, cache)
 
-        def backward(dy):
+        def backward(dy: Array) -> Array:
             dx, dz = across_backward(dy)
             return dx + dz                                       # x was used as both
 
         return y, backward
 
     def across(
-        self, x: Array, z: Array, mask: Array | None = None, memory: "KeysAndValues | None" = None
+        self, x: Array, z: Array, mask: Array | None = None, cache: "KVCache | None" = None
     ) -> tuple[Array, Backward]:
         """Queries of x, keys and values of z"""
         query, query_backward = self.query(x)                    # (B, Tq, H·m)
         key, key_backward = self.key(z)                          # (B, Tk, H·m)
         value, value_backward = self.value(z)
         Q, K, V = self.split(query), self.split(key), self.split(value)          # (B, H, Tq or Tk, m)
-        if memory is not None:
-            K, V = memory.extended(K, V)
+        if cache is not None:
+            K, V = cache.extend(K, V)
         bias = self.bias(Q, K) if self.distances else None
         heads, attention_backward = ops.attention(Q, K, V, mask, self.scale, bias)
         y, output_backward = self.output(self.join(heads))       # (B, Tq, n)
 
-        def backward(dy):
+        def backward(dy: Array) -> tuple[Array, Array]:
             dheads = self.split(output_backward(dy))             # (B, H, Tq, m)
             dquery, dkey, dvalue, _, _ = attention_backward(dheads)
             dx = query_backward(self.join(dquery))
@@ -72,15 +72,15 @@ class MultiHeadAttention(Layer):
 
         return y, backward
 
-    def keys_and_values(self, z: Array) -> "KeysAndValues":
-        """KeysAndValues of all words of z, for `recall`"""
-        memory = KeysAndValues(z.shape[1])
-        memory.extended(self.split(self.key(z)[0]), self.split(self.value(z)[0]))
-        return memory
+    def cache_of(self, z: Array) -> "KVCache":
+        """A KVCache with all words of z, for `across_cached`"""
+        cache = KVCache(z.shape[1])
+        cache.extend(self.split(self.key(z)[0]), self.split(self.value(z)[0]))
+        return cache
 
-    def recall(self, x: Array, memory: "KeysAndValues", mask: Array | None = None) -> Array:
-        """y of across(x, z), with keys_and_values(z) computed before; for writing, so without a backward"""
-        heads, _ = ops.attention(self.split(self.query(x)[0]), *memory.all(), mask, self.scale)
+    def across_cached(self, x: Array, cache: "KVCache", mask: Array | None = None) -> Array:
+        """y of across(x, z), given cache_of(z); for decoding, so without a backward"""
+        heads, _ = ops.attention(self.split(self.query(x)[0]), *cache.contents(), mask, self.scale)
         return self.output(self.join(heads))[0]
 
     def bias(self, query: Array, key: Array) -> Array:
@@ -99,46 +99,45 @@ class MultiHeadAttention(Layer):
         return heads.swapaxes(1, 2).reshape(B, T, H * m)
 
 
-class KeysAndValues:
+class KVCache:
     """The cache of attention: keys and values of the words read so far, each (B, H, words, m).
 
-    T: the most words it has room for. In a causal model earlier words do not see later ones, so their keys and values
-    stay right, and only those of new words have to be computed.
+    T: its capacity in words. In a causal model earlier words do not see later ones, so their keys and values stay
+    right, and only those of new words have to be computed.
     """
+
+    key: Array                                                   # (B, H, T, m), filled up to `words`
+    value: Array
 
     def __init__(self, T: int):
         self.T, self.words = T, 0
-        self.key = self.value = None                             # (B, H, T, m), filled up to `words`
-        self.twin = None                                         # what writes one word faster: kernels/decode_layer.py
+        self.twin: Any = None                                    # its layer's loop, see kernels/decode_layer.py
 
-    def extended(self, key: Array, value: Array) -> tuple[Array, Array]:
+    def extend(self, key: Array, value: Array) -> tuple[Array, Array]:
         """Add the keys and values of new words (B, H, new, m); returns those of all words. ValueError beyond T."""
         if self.words == 0:
-            self.begin(key, key.shape[1], key.shape[3])
+            self.allocate(key, key.shape[1], key.shape[3])
         first, self.words = self.words, self.words + key.shape[2]
         if self.words > self.T:
-            raise ValueError(f"KeysAndValues: {self.words} words, expected at most T = {self.T}; forget some first")
+            raise ValueError(f"KVCache: {self.words} words, expected at most T = {self.T}; forget some first")
         self.key[:, :, first : self.words] = key
         self.value[:, :, first : self.words] = value
-        return self.all()
+        return self.contents()
 
-    def begin(self, x: Array, H: int, m: int) -> None:
-        """Make room for the keys and values of T words for each text of a batch x (B, …)."""
+    def allocate(self, x: Array, H: int, m: int) -> None:
+        """Make room for T keys and values for each text of a batch x (B, …)."""
         xp = array_module(x)
         self.key, self.value = (xp.empty((len(x), H, self.T, m), dtype=x.dtype) for _ in range(2))
 
-    def all(self) -> tuple[Array, Array]:
+    def contents(self) -> tuple[Array, Array]:
         """(keys, values) of all words so far"""
         return self.key[:, :, : self.words], self.value[:, :, : self.words]
 
-    def choose(self, rows: Array) -> None:
+    def select(self, rows: Array) -> None:
         """Keep these rows of the batch, an array of B′ indices, in this order; a row may be repeated."""
         if np.array_equal(rows, np.arange(len(self.key))):
-            return                                               # they are as they should be: no copy
+            return                                               # all of them, as they are: no copy
         rows = to_device_of(rows, self.key)
-        self.key, self.value = (self._chosen(x, rows) for x in (self.key, self.value))
-
-    def _chosen(self, x, rows):
-        chosen = array_module(x).empty((len(rows), *x.shape[1:]), dtype=x.dtype)
-        chosen[:, :, : self.words] = x[rows, :, : self.words]    # there is nothing in the rest yet
-        return chosen
+        key, value = (x[rows] for x in self.contents())
+        self.words = 0
+        self.extend(key, value)

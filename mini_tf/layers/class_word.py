@@ -26,7 +26,7 @@ class ClassWord(Layer):
         first = array_module(x).broadcast_to(v, (len(x), 1, len(v)))     # (B, 1, n)
         y = array_module(x).concatenate([first, x], axis=1)
 
-        def backward(dy):
+        def backward(dy: Array) -> Array:
             self.v.accumulate(sum_to(dy[:, 0], v.shape))
             return dy[:, 1:]
 

@@ -21,7 +21,7 @@ class Dropout(Layer):
             raise ValueError(f"Dropout: rate is {rate}, expected 0 ≤ rate < 1")
         self.rate = rate
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Dropout(rate={self.rate})"
 
     def __call__(self, x: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:

@@ -26,7 +26,7 @@ class Embedding(Layer):
         ids = ids_to_device_of("embedding", "ids", ids, table, len(table), "rows in table", ABSENT)
         x, embedding_backward = ops.embedding(table, ids, ABSENT)
 
-        def backward(dx):
+        def backward(dx: Array) -> None:
             if self.table.trainable:
                 dtable, _ = embedding_backward(dx)
                 self.table.accumulate(dtable)

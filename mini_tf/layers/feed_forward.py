@@ -1,5 +1,7 @@
 """The feed-forward part of a transformer layer, applied to every word by itself."""
 
+from collections.abc import Callable
+
 from mini_tf import ops
 from mini_tf.layers.layer import Layer
 from mini_tf.layers.linear import Linear
@@ -8,7 +10,7 @@ from mini_tf.types import Array, Backward
 import numpy as np
 from numpy.typing import DTypeLike
 
-ACTIVATIONS = {"relu": ops.relu, "gelu": ops.gelu}
+ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Backward]]] = {"relu": ops.relu, "gelu": ops.gelu}
 
 
 class FeedForward(Layer):

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Self
+from typing import Any, Self
 
 from mini_tf.backend import to_device
 from mini_tf.checks import shown
@@ -15,30 +15,30 @@ from mini_tf.types import Array, Backward
 
 import numpy as np
 
-_adding = threading.Lock()                               # of all parameters: with a lock inside, none could be copied
-_apart = ContextVar("apart", default=None)               # {Parameter: gradient}, or None; each thread has its own
+_lock = threading.Lock()                                 # for all parameters: one that held a lock could not be copied
+_separate: ContextVar["dict[Parameter, Array] | None"] = ContextVar("separate", default=None)    # one per thread
 
 
 class MemoryFreed(RuntimeError):
     """A model's backward was called a second time. It runs once, because it frees the forward's arrays on its way.
 
-    A call that ended in an error, such as a MemoryError, counts, too: some gradients have been added by then.
+    A call that ended in an error, such as a MemoryError, counts as well: some gradients have been added by then.
     """
 
 
 class Parameter:
-    """An array that is learned: `.data`, and `.grad`, the gradient of the loss with respect to it (None before any).
+    """An array that is learned: `.data`, and `.grad`, the gradient of the loss with respect to it, at first None.
 
     With trainable=False it is a constant of the model, such as fixed word embeddings: saved and moved with the model,
     but without a gradient.
-    Raises UserError for what is no array.
+    Raises UserError for anything but an array.
     """
 
     def __init__(self, data: Array, trainable: bool = True):
-        if not hasattr(data, "shape") or isinstance(data, np.generic):           # no place that an update could change
+        if not hasattr(data, "shape") or isinstance(data, np.generic):           # a scalar cannot be updated in place
             raise UserError(f"a Parameter's data are {shown(data)}, expected an array: np.array(…)")
         self.data = data
-        self.grad = None
+        self.grad: Array | None = None
         self.trainable = trainable
 
     def accumulate(self, gradient: Array) -> None:
@@ -48,26 +48,26 @@ class Parameter:
         """
         if gradient.shape != self.data.shape:
             raise ValueError(f"the gradient has shape {gradient.shape}, expected the parameter's {self.data.shape}")
-        if (apart := _apart.get()) is not None:
-            apart[self] = apart[self] + gradient if self in apart else gradient
+        if (separate := _separate.get()) is not None:
+            separate[self] = separate[self] + gradient if self in separate else gradient
             return
-        with _adding:
-            # A new array, not an update in place: someone else may hold the first gradient too.
+        with _lock:
+            # A new array, not an update in place: other code may hold a reference to the first gradient.
             self.grad = gradient if self.grad is None else self.grad + gradient
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Parameter({self.data.shape}, {self.data.dtype}{'' if self.trainable else ', fixed'})"
 
 
 @contextmanager
-def gradients_apart() -> Iterator[dict[Parameter, Array]]:
+def separate_gradients() -> Iterator[dict[Parameter, Array]]:
     """Inside the block, in this thread, gradients are added up in the dict that is yielded, not in the parameters."""
-    found = {}
-    before = _apart.set(found)
+    gradients: dict[Parameter, Array] = {}
+    token = _separate.set(gradients)
     try:
-        yield found
+        yield gradients
     finally:
-        _apart.reset(before)
+        _separate.reset(token)
 
 
 class Layer:
@@ -79,7 +79,8 @@ class Layer:
 
     def parameters(self) -> dict[str, Parameter]:
         """{dotted name: Parameter} in the order of definition; a parameter that is shared appears once."""
-        found, seen = {}, set()
+        found: dict[str, Parameter] = {}
+        seen: set[int] = set()
         for name, member in self.members():
             if isinstance(member, Parameter) and id(member) not in seen:
                 if name in found:
@@ -98,11 +99,11 @@ class Layer:
         clear_gradients(self.parameters())
 
     def state(self) -> dict[str, Array]:
-        """{name: array} of what it carries from batch to batch, besides its parameters; nothing, for most."""
+        """{name: array} of what it carries from batch to batch besides its parameters; empty for most layers."""
         return {}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go back to a state that `state` gave."""
+        """Restore what `state` returned."""
 
     def to(self, device: str) -> Self:
         """Move every parameter to the device ("cpu", "gpu", "gpu:1", "auto"); returns the layer itself."""
@@ -123,14 +124,14 @@ class Layer:
         for name, value in vars(self).items():
             yield from _members_of(value, name)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         try:
             return tree(self)
         except Exception:                                # half built, or with itself inside
             return object.__repr__(self)
 
 
-def _members_of(value, path):
+def _members_of(value: Any, path: str) -> Iterator[tuple[str, Layer | Parameter]]:
     """(name, member) of the Layers and Parameters in an attribute's value; in a list they have numbers: layers.0"""
     if isinstance(value, (Layer, Parameter)):
         yield path, value
@@ -147,25 +148,26 @@ def clear_gradients(parameters: dict[str, Parameter]) -> None:
         parameter.grad = None
 
 
-def walk_back(backwards: list[Backward]) -> Backward:
-    """The backward of a chain of steps: call their backwards in reverse order.
+def chain_rule(backwards: list[Backward]) -> Backward:
+    """The backward of a chain of steps: calls their backwards in reverse order.
 
     backwards: list, in forward order, of functions from dy to dx. Each is deleted as soon as it has run, and with it
     the arrays that it kept. So memory is freed on the way back, and this backward runs only once; the second call
-    raises MemoryFreed.
+    raises MemoryFreed. If the last step is a loss, dloss is 1 by default, as its own backward has it.
     """
 
-    def backward(dy):
-        steps = taken(backwards)
+    def backward(*dy: Any) -> Any:
+        steps = take_all(backwards)
+        dx = steps.pop()(*dy)
         while steps:
-            dy = steps.pop()(dy)
-        return dy
+            dx = steps.pop()(dx)
+        return dx
 
     return backward
 
 
-def taken(backwards: list[Backward]) -> list[Backward]:
-    """The list's backwards, which it then no longer has; raises MemoryFreed if they were taken before."""
+def take_all(backwards: list[Backward]) -> list[Backward]:
+    """Move the backwards out of this list into a new one; raises MemoryFreed if that was done before."""
     if not backwards:
         raise MemoryFreed(
             "this backward has run already, or ended in an error, and its memory is freed; clear the gradients and "
@@ -176,9 +178,9 @@ def taken(backwards: list[Backward]) -> list[Backward]:
     return steps
 
 
-def _new_lock():
-    global _adding
-    _adding = threading.Lock()
+def _new_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

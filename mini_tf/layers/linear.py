@@ -26,10 +26,10 @@ class Linear(Layer):
     def __call__(self, x: Array) -> tuple[Array, Backward]:
         y, linear_backward = ops.linear(x, self.W.data, None if self.b is None else self.b.data)
 
-        def backward(dy):
+        def backward(dy: Array) -> Array:
             dx, dW, db = linear_backward(dy)
             self.W.accumulate(dW)
-            if db is not None:
+            if self.b is not None:
                 self.b.accumulate(db)
             return dx
 

@@ -21,7 +21,7 @@ class LayerNorm(Layer):
     def __call__(self, x: Array) -> tuple[Array, Backward]:
         y, norm_backward = ops.layer_norm(x, self.gamma.data, self.beta.data)
 
-        def backward(dy):
+        def backward(dy: Array) -> Array:
             dx, dgamma, dbeta = norm_backward(dy)
             self.gamma.accumulate(dgamma)
             self.beta.accumulate(dbeta)

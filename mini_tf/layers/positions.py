@@ -2,6 +2,7 @@
 
 from mini_tf import ops
 from mini_tf.backend import constant_to_device_of, to_device_of
+from mini_tf.checks import shown
 from mini_tf.errors import UserError
 from mini_tf.layers.layer import Layer, Parameter
 from mini_tf.layers.linear import normal
@@ -16,15 +17,19 @@ def positional_encoding(T: int, n: int, frequencies: ArrayLike) -> Array:
     """P (T, n):  p_t,2i−1 = cos(2π·α_i·t/T),   p_t,2i = sin(2π·α_i·t/T),   columns from 1, t from 0, i = 1 … n/2
 
     frequencies: the n/2 numbers α_i, in turns per history of T words.
+    Raises UserError for an odd n, and unless there are n/2 finite frequencies.
     Source: ESE-2000 Lab 6, Positional Encoding (Task 6.10), a word per row
     """
-    frequencies = np.asarray(frequencies, dtype=np.float64)
-    if n % 2 or frequencies.shape != (n // 2,):
-        raise UserError(
-            f"positional encoding: n = {n} with {frequencies.size} frequencies; n must be even, with one frequency "
-            f"for each of the n/2 pairs of cosine and sine"
-        )
-    angle = 2 * np.pi * frequencies * np.arange(T)[:, None] / T          # (T, n/2)
+    if n % 2:
+        raise UserError(f"n is {n}, expected an even n: positions come in pairs of cosine and sine")
+    try:
+        alpha = np.asarray(frequencies, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        alpha = np.full(0, np.nan)
+    if alpha.shape != (n // 2,) or not np.isfinite(alpha).all():
+        raise UserError(f"positions are {shown(frequencies)}, expected {', '.join(FREQUENCIES)}, or n/2 = {n // 2} "
+                        "finite numbers, one for each pair of cosine and sine")  # fmt: skip
+    angle = 2 * np.pi * alpha * np.arange(T)[:, None] / T          # (T, n/2)
     P = np.empty((T, n))
     P[:, 0::2] = np.cos(angle)
     P[:, 1::2] = np.sin(angle)
@@ -83,9 +88,9 @@ class PositionalEncoding(Layer):
 
     def __call__(self, x: Array, first: int = 0) -> tuple[Array, Backward]:
         """first: the position of the first word of x."""
-        some = slice(first, first + x.shape[1])
+        positions = slice(first, first + x.shape[1])
         on_host = isinstance(x, np.ndarray)
-        P = self.P[some].astype(x.dtype) if on_host else constant_to_device_of(self.P, x, x.dtype)[some]
+        P = self.P[positions].astype(x.dtype) if on_host else constant_to_device_of(self.P, x, x.dtype)[positions]
         return x + P, lambda dy: dy
 
 
@@ -93,7 +98,7 @@ class LearnedPositions(Layer):
     """y = x + P;  x (B, T′, n), P (T, n) learned → y (B, T′, n),   dx = dy,   dP = Σ dy over the texts of the batch
 
     P_t is the vector of position t, as E_i is that of word i: an embedding whose ids are 0, 1, 2, … P starts random,
-    with entries of size `scale`. A position that no text in training reaches keeps its random vector.
+    with entries of size `scale`. A position beyond all training texts keeps its random vector.
     Source: multi-head attention encoders, a course notebook, `MyLanguageModel`; Devlin et al. 2019, arXiv:1810.04805
     """
 
@@ -105,7 +110,7 @@ class LearnedPositions(Layer):
         positions = to_device_of(np.arange(first, first + x.shape[1]), x)
         p, embedding_backward = ops.embedding(self.P.data, positions)            # (T′, n)
 
-        def backward(dy):
+        def backward(dy: Array) -> Array:
             dP, _ = embedding_backward(sum_to(dy, p.shape))
             self.P.accumulate(dP)
             return dy

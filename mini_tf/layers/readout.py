@@ -21,7 +21,7 @@ class TiedReadout(Layer):
     def __call__(self, x: Array) -> tuple[Array, Backward]:
         logits, linear_backward = ops.linear(x, transpose(self.table.data), None if self.b is None else self.b.data)
 
-        def backward(dlogits):
+        def backward(dlogits: Array) -> Array:
             dx, dE_transposed, db = linear_backward(dlogits)
             if self.table.trainable:
                 self.table.accumulate(transpose(dE_transposed))

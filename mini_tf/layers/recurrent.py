@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 class Recurrent(Layer):
     """h_t = f(x_t·Wx + h_{t−1}·Wh + b);  x (B, T, n) → the states h_1 … h_T (B, T, k);  f = tanh or relu
 
-    The first state is h_0, which is learned, or a given state (B, k), a constant: no gradient goes back beyond it.
+    The first state is h_0, which is learned, or `state` (B, k), a constant: no gradient flows back beyond it.
     Wh starts as a random orthogonal matrix, which neither shrinks nor stretches the state.
     Source: CSCI 567 lecture 8; CS685, recurrent models
     """
@@ -31,7 +31,7 @@ class Recurrent(Layer):
         start = self.start(len(x)) if state is None else state
         h, rnn_backward = ops.rnn(x, start, self.Wx.data, self.Wh.data, self.b.data, activation=self.activation)
 
-        def backward(dh):
+        def backward(dh: Array) -> Array:
             dx, dstart, dWx, dWh, db = rnn_backward(dh)
             self.Wx.accumulate(dWx)
             self.Wh.accumulate(dWh)

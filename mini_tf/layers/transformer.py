@@ -1,11 +1,12 @@
 """One layer of a transformer: Lab 6's and its variants, and the decoder's, which also reads another sequence."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from mini_tf import ops
+from mini_tf import kernels, ops
 from mini_tf.backend import to_device_of
-from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention
+from mini_tf.layers.attention import KVCache, MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.feed_forward import FeedForward
 from mini_tf.layers.layer import Layer
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 NORMS = (None, "before", "after")
+DecoderCache = tuple[KVCache, KVCache]                   # of the words written so far, and of the encoder's output
 
 
 class TransformerLayer(Layer):
@@ -26,12 +28,12 @@ class TransformerLayer(Layer):
               x + σ(attention(norm(x))), so that the path from layer to layer has only sums, and the gradient reaches
               the first layer unchanged
     f         hidden units of feed-forward, with that `activation`; 0: attention alone
-    dropout   share of the entries of each branch's output that is dropped in training (when an rng is given)
+    dropout   fraction of the entries of each branch's output dropped in training, with an rng
     distances with True, attention's scores fall with the distance between words
     bias      with True, attention's four products have a bias added
 
     With norm="before" both branches start at 0, because their last weights do.
-    memory: KeysAndValues of the words before x, see MultiHeadAttention.
+    cache: KVCache of the words before x, see MultiHeadAttention.
     Source: ESE-2000 Lab 6, equation (15), Task 6.11 (norm after); Vaswani et al. 2017, arXiv:1706.03762 (feed-forward);
     Xiong et al. 2020, arXiv:2002.04745 (norm before)
     """
@@ -54,46 +56,40 @@ class TransformerLayer(Layer):
 
     def __call__(
         self, x: Array, mask: Array | None = None, rng: np.random.Generator | None = None,
-        memory: KeysAndValues | None = None,
+        cache: KVCache | None = None,
     ) -> tuple[Array, Backward]:  # fmt: skip
-        x, attention_backward = self.branch(x, lambda x: self.attention(x, mask, memory), self.attention_norm, rng)
+        x, attention_backward = self.branch(x, lambda x: self.attention(x, mask, cache), self.attention_norm, rng)
         if self.feed_forward is None:
             return x, attention_backward
         x, feed_forward_backward = self.branch(x, self.feed_forward, self.feed_forward_norm, rng)
         return x, lambda dx: attention_backward(feed_forward_backward(dx))
 
-    def write(self, x: Array, memory: KeysAndValues) -> Array:
-        """The output for new words x (B, new, n), each of which sees those in the memory, the new ones before it, and
-        itself; no backward
-        """
-        if len(x) == 1:
-            from mini_tf.kernels import decode_layer  # here, because it is made of this class
-
-            y = decode_layer.write(self, x, memory)              # by a twin, if there is one for this layer and x
-            if y is not None:
-                return y
-        new, past = x.shape[1], memory.words
+    def decode(self, x: Array, cache: KVCache) -> Array:
+        """The output for new words x (B, new, n): each sees those in the cache, and those up to itself; no backward"""
+        if len(x) == 1 and (y := kernels.decode(self, x, cache)) is not None:
+            return y                                             # by a twin, if one applies to this layer and x
+        new, past = x.shape[1], cache.words
         mask = None if new == 1 else to_device_of(np.tri(new, past + new, past, dtype=bool), x)
-        return self(x, mask, memory=memory)[0]
+        return self(x, mask, cache=cache)[0]
 
     def branch(
         self, x: Array, layer: Callable[[Array], tuple[Array, Backward]], norm: LayerNorm | None,
         rng: np.random.Generator | None,
     ) -> tuple[Array, Backward]:  # fmt: skip
-        """norm_after(x + σ(dropout(layer(norm_before(x)))))"""
+        """post_norm(x + σ(dropout(layer(pre_norm(x)))))"""
         normal, pre_norm_backward = self.pre_norm(x, norm)
         y, layer_backward = layer(normal)
         z, post_norm_backward = self.post_norm(x, y, norm, rng)
 
-        def backward(dz):
+        def backward(dz: Array) -> Array:
             dx, dy = post_norm_backward(dz)
             return dx + pre_norm_backward(layer_backward(dy))      # skip connection + branch
 
         return z, backward
 
     def pre_norm(self, x: Array, norm: LayerNorm | None) -> tuple[Array, Backward]:
-        """What a branch reads: x, normalized if the norm comes before"""
-        return norm(x) if self.norm == "before" else (x, _unchanged)
+        """The input of a branch: x, normalized if the norm comes before"""
+        return norm(x) if norm and self.norm == "before" else (x, identity)
 
     def post_norm(
         self, x: Array, y: Array, norm: LayerNorm | None, rng: np.random.Generator | None
@@ -101,9 +97,9 @@ class TransformerLayer(Layer):
         """x + σ(dropout(y)), normalized if the norm comes after; the gradients are dx and dy"""
         y, dropout_backward = self.dropout(y, rng)
         z, sum_backward = ops.residual_relu(x, y) if self.relu else (x + y, lambda dz: (dz, dz))
-        z, norm_backward = norm(z) if self.norm == "after" else (z, _unchanged)
+        z, norm_backward = norm(z) if norm and self.norm == "after" else (z, identity)
 
-        def backward(dz):
+        def backward(dz: Array) -> tuple[Array, Array]:
             dx, dy = sum_backward(norm_backward(dz))
             return dx, dropout_backward(dy)
 
@@ -115,8 +111,8 @@ def gpt_layers(
     dtype: DTypeLike = np.float32,
 ) -> list[TransformerLayer]:  # fmt: skip
     """L TransformerLayers as GPT has them: the norm before each branch, gelu in feed-forward, scores times 1/√m."""
-    options = {"relu": False, "norm": "before", "f": f, "activation": "gelu", "scale": m**-0.5, "dropout": dropout}
-    return [TransformerLayer(n, H, m, rng, dtype=dtype, **options) for _ in range(L)]
+    layer = partial(TransformerLayer, n, H, m, rng, relu=False, norm="before", f=f, activation="gelu", scale=m**-0.5)
+    return [layer(dropout=dropout, dtype=dtype) for _ in range(L)]
 
 
 class DecoderLayer(TransformerLayer):
@@ -128,6 +124,8 @@ class DecoderLayer(TransformerLayer):
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1; CMU 10-417 HW3a
     """
 
+    feed_forward: FeedForward                            # f is at least 1
+
     def __init__(
         self, n: int, H: int, m: int, rng: np.random.Generator, *, norm: str | None = "after", f: int,
         scale: float = 1.0, bias: bool = False, dtype: DTypeLike = np.float32, **options: Any,
@@ -138,7 +136,7 @@ class DecoderLayer(TransformerLayer):
         if norm == "before":
             self.cross_attention.output.W.data[...] = 0
 
-    def __call__(
+    def __call__(  # type: ignore[override]              # unlike its base class, it reads z, too
         self, x: Array, z: Array, mask: Array | None = None, z_mask: Array | None = None,
         rng: np.random.Generator | None = None,
     ) -> tuple[Array, Backward]:  # fmt: skip
@@ -148,32 +146,31 @@ class DecoderLayer(TransformerLayer):
         x, post_norm_backward = self.post_norm(x, y, self.cross_attention_norm, rng)
         x, feed_forward_backward = self.branch(x, self.feed_forward, self.feed_forward_norm, rng)
 
-        def backward(dx):
+        def backward(dx: Array) -> tuple[Array, Array]:
             dx, dy = post_norm_backward(feed_forward_backward(dx))
             dnormal, dz = cross_backward(dy)
             return attention_backward(dx + pre_norm_backward(dnormal)), dz
 
         return x, backward
 
-    def new_memory(self, z: Array, T: int) -> tuple[KeysAndValues, KeysAndValues]:
-        """What writing keeps: KeysAndValues of the words written, at most T, and of the words of z (B, S, n)."""
-        return KeysAndValues(T), self.cross_attention.keys_and_values(z)
+    def new_cache(self, z: Array, T: int) -> DecoderCache:
+        """Caches for `decode`: empty for at most T words of x, filled with all words of z (B, S, n)"""
+        return KVCache(T), self.cross_attention.cache_of(z)
 
-    def write(
-        self, x: Array, memory: tuple[KeysAndValues, KeysAndValues], z_mask: Array | None = None
-    ) -> Array:
+    def decode(self, x: Array, cache: DecoderCache, z_mask: Array | None = None) -> Array:  # type: ignore[override]
         """The output for new words x (B·k, 1, n) of k texts for each of the B sequences z; no backward
 
-        The memory has the words before x, and those of z, once for all k texts.
+        The cache has the words before x and, once for all k texts, those of z.
         """
-        written, read = memory
-        x, _ = self.branch(x, lambda x: self.attention(x, memory=written), self.attention_norm, None)
+        x_cache, z_cache = cache
+        x, _ = self.branch(x, lambda x: self.attention(x, cache=x_cache), self.attention_norm, None)
         normal, _ = self.pre_norm(x, self.cross_attention_norm)
-        queries = normal.reshape(len(read.key), -1, x.shape[-1])                 # (B, k, n): k texts of each z
-        y = self.cross_attention.recall(queries, read, z_mask)
+        queries = normal.reshape(len(z_cache.key), -1, x.shape[-1])                 # (B, k, n): k texts of each z
+        y = self.cross_attention.across_cached(queries, z_cache, z_mask)
         x, _ = self.post_norm(x, y.reshape(x.shape), self.cross_attention_norm, None)
         return self.branch(x, self.feed_forward, self.feed_forward_norm, None)[0]
 
 
-def _unchanged(dx):
+def identity(dx: Array) -> Array:
+    """The backward of a step that is left out"""
     return dx

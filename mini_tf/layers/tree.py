@@ -1,7 +1,7 @@
 """How a layer or a model shows itself: as a tree, with its parameters' shapes and the count of trainable parameters."""
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mini_tf.checks import shown
 
@@ -20,14 +20,15 @@ def tree(layer: "Layer") -> str:
         layers.0 to layers.2, each: TransformerLayer            568
           …
 
-    Layers that are alike are shown once, and those without parameters not at all. A parameter that is used twice is
-    shown where it comes first, and then by its name; one that is not trained is "fixed".
+    Neighbours that look the same are shown once, layers without parameters not at all. A parameter that is used twice
+    is shown where it comes first, and then by its name; one that is not trained is "fixed".
     """
     options = getattr(layer, "config", None)
-    given = [f"{name}={shown(value)}" for name, value in options.items()] if isinstance(options, dict) else []
-    own, inside = _own(layer, "", seen := {}), _inside(layer, "", seen, "  ")
+    arguments = [f"{name}={shown(value)}" for name, value in options.items()] if isinstance(options, dict) else []
+    seen: dict[int, str] = {}
+    own, inside = _own(layer, "", seen), _inside(layer, "", seen, "  ")
     learned = _learned(layer)
-    name = f"{type(layer).__name__}({', '.join(given)})" if given else type(layer).__name__
+    name = f"{type(layer).__name__}({', '.join(arguments)})" if arguments else type(layer).__name__
     head = f"{name}: {f'{learned:,}' if learned else 'no'} trainable parameters"
     head = textwrap.fill(f"{head}  {own}".rstrip(), WIDTH, subsequent_indent="    ", break_long_words=False)
     widest = max((len(left) for left, _, _ in inside), default=0)
@@ -35,27 +36,28 @@ def tree(layer: "Layer") -> str:
     return "\n".join([head, *(line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…" for line in lines)])
 
 
-def _inside(layer, path, seen, indent):
-    """[(name and class, trainable parameters, own ones)] of the layers inside that have parameters, outer first"""
-    alike = []                                           # (names of neighbours that look alike, how they look)
-    for name, member in layer.own_members():
-        if _is_parameter(member) or not member.parameters():
+def _inside(layer: "Layer", path: str, seen: dict[int, str], indent: str) -> list[tuple[str, str, str]]:
+    """[(name and class, trainable parameters, own parameters)] of the layers inside that have some, outer first"""
+    groups: list[tuple[list[str], Any]] = []             # (names of neighbours that look the same, how they look)
+    members: list[tuple[str, Any]] = list(layer.own_members())
+    for name, member in members:
+        if not hasattr(member, "own_members") or not member.parameters():
             continue
         own = _own(member, f"{path}{name}.", seen)
         looks = type(member).__name__, _learned(member), own, _inside(member, f"{path}{name}.", seen, f"{indent}  ")
-        if alike and alike[-1][1] == looks and _follows(alike[-1][0][-1], name):
-            alike[-1][0].append(name)
+        if groups and groups[-1][1] == looks and _follows(groups[-1][0][-1], name):
+            groups[-1][0].append(name)
         else:
-            alike.append(([name], looks))
+            groups.append(([name], looks))
     rows = []
-    for names, (kind, learned, own, inner) in alike:
+    for names, (kind, learned, own, inner) in groups:
         in_a_list = names[0].rpartition(".")[2].isdecimal()
         which = ", ".join(names) if not in_a_list or len(names) == 1 else f"{names[0]} to {names[-1]}"
         rows += [(f"{indent}{which}{', each' if len(names) > 1 else ''}: {kind}", f"{learned:,}", own), *inner]
     return rows
 
 
-def _follows(before, name):
+def _follows(before: str, name: str) -> bool:
     """True for layers.1 after layers.0, and for names without numbers"""
     (place, number), (new_place, new_number) = (one.rpartition(".")[::2] for one in (before, name))
     if number.isdecimal() and new_number.isdecimal():
@@ -63,11 +65,11 @@ def _follows(before, name):
     return not (number.isdecimal() or new_number.isdecimal())
 
 
-def _own(layer, path, seen):
+def _own(layer: "Layer", path: str, seen: dict[int, str]) -> str:
     """The layer's own parameters: "W (16, 64), b (64,)". seen: {id: path} of all parameters so far"""
     found = []
     for name, member in layer.own_members():
-        if not _is_parameter(member):
+        if hasattr(member, "own_members"):                # a layer
             continue
         if id(member) in seen:
             found.append(f"{name} is {seen[id(member)]}")
@@ -78,10 +80,6 @@ def _own(layer, path, seen):
     return ", ".join(found)
 
 
-def _is_parameter(member):
-    return not hasattr(member, "own_members")
-
-
-def _learned(layer):
-    """The number of trainable parameters; of a layer that is half built, those that are there."""
+def _learned(layer: "Layer") -> int:
+    """The number of trainable parameters; of a half-built layer, of those it has so far."""
     return sum(getattr(p.data, "size", 0) for p in layer.parameters().values() if p.trainable)

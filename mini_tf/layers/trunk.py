@@ -4,25 +4,30 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from mini_tf.backend import constant_to_device_of, to_device_of, to_host
-from mini_tf.layers.attention import KeysAndValues
+from mini_tf.backend import constant_to_device_of, to_host
+from mini_tf.layers.attention import KVCache
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.embedding import ABSENT, Embedding
-from mini_tf.layers.layer import Layer, taken, walk_back
+from mini_tf.layers.layer import Layer, chain_rule, take_all
 from mini_tf.layers.normalization import LayerNorm
 from mini_tf.layers.positions import LearnedPositions, PositionalEncoding
-from mini_tf.layers.transformer import TransformerLayer
+from mini_tf.layers.transformer import DecoderCache, DecoderLayer, TransformerLayer, identity
 from mini_tf.types import Array, Backward
 
 import numpy as np
 
 
 @lru_cache(64)
-def _earlier(T):
+def causal_mask(T: int) -> Array:
     """bool (T, T): query i sees key j ≤ i"""
     mask = np.tri(T, dtype=bool)
-    mask.flags.writeable = False                         # it is everybody's
+    mask.flags.writeable = False                         # all callers share it
     return mask
+
+
+def to_device_of(mask: Array | None, x: Array) -> Array | None:
+    """The mask on the device of x; None if there is none"""
+    return None if mask is None else constant_to_device_of(mask, x)
 
 
 class Trunk(Layer):
@@ -35,9 +40,9 @@ class Trunk(Layer):
     norm         a last LayerNorm, or None
     causal       a word sees itself and the words before it, not those after it
     scale        factor on the word vectors
-    dropout      share of their entries that is dropped in training (when an rng is given)
+    dropout      fraction of their entries dropped in training, with an rng
 
-    A model's head makes predictions of the vectors; its loss says what it is trained on.
+    A model's head turns the vectors into predictions; its loss is what it is trained on.
     """
 
     def __init__(
@@ -53,7 +58,7 @@ class Trunk(Layer):
         """Φ(X), and its backward, which runs once"""
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
         Phi, vectors_backward = self.from_vectors(x, self.mask(ids), rng)
-        return Phi, walk_back([embedding_backward, vectors_backward])
+        return Phi, chain_rule([embedding_backward, vectors_backward])
 
     def from_vectors(
         self, x: Array, mask: Array | None = None, rng: np.random.Generator | None = None
@@ -61,27 +66,27 @@ class Trunk(Layer):
         """Φ(X) for the words' vectors x = E[ids] (B, T, n), and its backward, which gives dx and runs once."""
         x, positions_backward = self.add_positions(x, rng)
         backwards = [positions_backward]
-        mask = None if mask is None else constant_to_device_of(mask, x)
+        mask = to_device_of(mask, x)
         for layer in self.layers:
             x, layer_backward = layer(x, mask, rng)
             backwards.append(layer_backward)
         if self.norm is not None:
             x, norm_backward = self.norm(x)
             backwards.append(norm_backward)
-        return x, walk_back(backwards)
+        return x, chain_rule(backwards)
 
-    def write(self, ids: Array, memory: list[KeysAndValues]) -> Array:
-        """Φ of new words ids (B, new), which come after those in the memory: (B, new, n); no backward"""
-        x, _ = self.embed(ids, None, past=memory[0].words if memory else 0)
-        for layer, of_layer in zip(self.layers, memory):
-            x = layer.write(x, of_layer)
+    def decode(self, ids: Array, cache: list[KVCache]) -> Array:
+        """Φ of new words ids (B, new), which come after those in the cache: (B, new, n); no backward"""
+        x, _ = self.embed(ids, None, past=cache[0].words if cache else 0)
+        for layer, layer_cache in zip(self.layers, cache):
+            x = layer.decode(x, layer_cache)
         return x if self.norm is None else self.norm(x)[0]
 
     def embed(self, ids: Array, rng: np.random.Generator | None = None, past: int = 0) -> tuple[Array, Backward]:
         """X_0, for words that come after `past` others"""
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
         x, positions_backward = self.add_positions(x, rng, past)
-        return x, walk_back([embedding_backward, positions_backward])
+        return x, chain_rule([embedding_backward, positions_backward])
 
     def add_positions(self, x: Array, rng: np.random.Generator | None = None, past: int = 0) -> tuple[Array, Backward]:
         """X_0 = scale·x (+ P), with dropout in training: what the first layer reads, of vectors x (B, T, n)"""
@@ -94,40 +99,37 @@ class Trunk(Layer):
             backwards.append(positions_backward)
         x, dropout_backward = self.dropout(x, rng)
         backwards.append(dropout_backward)
-        return x, walk_back(backwards)
+        return x, chain_rule(backwards)
 
     def after_each_layer(self, ids: Array) -> list[Array]:
         """[X_0, X_1, …, X_L]: what the first layer reads, and what each layer makes of it; no backward"""
-        states, mask = [self.embed(ids)[0]], self.mask(ids)
-        mask = None if mask is None else to_device_of(mask, states[0])
+        states = [self.embed(ids)[0]]
+        mask = to_device_of(self.mask(ids), states[0])
         for layer in self.layers:
             states.append(layer(states[-1], mask)[0])
         return states
 
     def mask(self, ids: Array) -> Array | None:
-        """Which word may see which: see `mask_of`; the id −1 is a word that is not there."""
+        """The attention mask of `mask_of`; the id −1 is an absent word."""
         return self.mask_of(to_host(ids) != ABSENT)
 
     def mask_of(self, present: Array) -> Array | None:
-        """Which word may see which: bool (T, T), or (B, 1, T, T) if words are absent; None if all see all.
+        """The attention mask: bool (T, T), or (B, 1, T, T) if words are absent; None if all words see all.
 
-        present: bool (B, T), True where there is a word
+        present: bool (B, T), False for absent words
         """
         if not self.causal:
             return None
-        earlier = _earlier(present.shape[1])
-        return earlier if present.all() else earlier & present[:, None, None, :]
+        causal = causal_mask(present.shape[1])
+        return causal if present.all() else causal & present[:, None, None, :]
 
-    def new_memory(self) -> list[KeysAndValues]:
-        """An empty memory, KeysAndValues for each layer. trunk.write(ids, memory) reads ids as the words that follow.
-
-        For causal trunks only: in others a word's vector changes with the words after it.
-        """
-        return [KeysAndValues(self.T) for _ in self.layers]
+    def new_cache(self) -> list[KVCache]:
+        """An empty KVCache for each layer, for `decode`. Causal trunks only: in others new words change old ones."""
+        return [KVCache(self.T) for _ in self.layers]
 
 
 class Encoder(Trunk):
-    """A trunk in which every word sees all words that are there: Φ(X) is what a decoder reads
+    """A trunk in which every word sees all words that are present: Φ(X) is what a decoder reads
 
     The id −1 stands for padding, which no word sees. A sequence of nothing but padding gives no NaN: a query without
     keys gets zeros from attention.
@@ -137,7 +139,7 @@ class Encoder(Trunk):
         super().__init__(embedding, layers, causal=False, **options)
 
     def mask_of(self, present: Array) -> Array | None:
-        """Which words are there: bool (B, 1, 1, T), the same for all heads and queries; None if all are."""
+        """The attention mask: bool (B, 1, 1, T), the same for all heads and queries; None if all words are present."""
         return None if present.all() else present[:, None, None, :]
 
 
@@ -148,23 +150,24 @@ class Decoder(Trunk):
     Every layer reads the same z, so dz is a sum over the layers.
     """
 
-    def __call__(
+    layers: Sequence[DecoderLayer]
+
+    def __call__(  # type: ignore[override]              # unlike its base class, it reads z, too
         self, ids: Array, z: Array, z_mask: Array | None = None, rng: np.random.Generator | None = None
     ) -> tuple[Array, Backward]:
         x, embed_backward = self.embed(ids, rng)                 # (B, T, n)
-        mask, backwards = constant_to_device_of(self.mask(ids), x), [embed_backward]
-        z_mask = None if z_mask is None else to_device_of(z_mask, x)
+        mask, z_mask, backwards = to_device_of(self.mask(ids), x), to_device_of(z_mask, x), [embed_backward]
         for layer in self.layers:
             x, layer_backward = layer(x, z, mask, z_mask, rng)
             backwards.append(layer_backward)
-        x, norm_backward = (x, None) if self.norm is None else self.norm(x)
+        x, norm_backward = self.norm(x) if self.norm else (x, identity)
+        backwards.append(norm_backward)
 
-        def backward(dx):
-            embed_backward, *steps = taken(backwards)
-            if norm_backward is not None:
-                dx = norm_backward(dx)
-            dz = 0
-            while steps:                                         # frees what each layer kept, as walk_back does
+        def backward(dx: Array) -> Array:
+            embed_backward, *steps, norm_backward = take_all(backwards)
+            dx = norm_backward(dx)
+            dz: Any = 0
+            while steps:                                         # frees what each layer kept, as chain_rule does
                 dx, dz_layer = steps.pop()(dx)
                 dz = dz + dz_layer
             embed_backward(dx)
@@ -172,17 +175,17 @@ class Decoder(Trunk):
 
         return x, backward
 
-    def new_memory(self, z: Array, T: int) -> list[tuple[KeysAndValues, KeysAndValues]]:
-        """What writing at most T words keeps, for each layer, of the words written and of z (B, S, n)."""
-        return [layer.new_memory(z, T) for layer in self.layers]
+    def new_cache(self, z: Array, T: int) -> list[DecoderCache]:  # type: ignore[override]
+        """Caches of each layer for `decode`, for at most T words, given z (B, S, n)"""
+        return [layer.new_cache(z, T) for layer in self.layers]
 
-    def write(
-        self, ids: Array, memory: list[tuple[KeysAndValues, KeysAndValues]], z_mask: Array | None = None
+    def decode(  # type: ignore[override]
+        self, ids: Array, cache: list[DecoderCache], z_mask: Array | None = None
     ) -> Array:
-        """Φ of new words (B·k, 1), which come after those in the memory: (B·k, 1, n); no backward. See DecoderLayer."""
-        past = memory[0][0].words
+        """Φ of new words (B·k, 1), which come after those in the cache: (B·k, 1, n); no backward. See DecoderLayer."""
+        past = cache[0][0].words
         x, _ = self.embed(ids, None, past)
-        z_mask = None if z_mask is None else to_device_of(z_mask, x)
-        for layer, of_layer in zip(self.layers, memory):
-            x = layer.write(x, of_layer, z_mask)
+        z_mask = to_device_of(z_mask, x)
+        for layer, layer_cache in zip(self.layers, cache):
+            x = layer.decode(x, layer_cache, z_mask)
         return x if self.norm is None else self.norm(x)[0]

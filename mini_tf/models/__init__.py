@@ -3,12 +3,12 @@
     loss, backward = model.loss(batch)
     backward()                           # fills .grad of every parameter, and frees memory on the way
     logits = model.logits(ids)           # (B, c), scores of the word that follows each history
-    log_p = model.log_probabilities(ids, start)      # of each word from `start` on, given those before it
+    log_p = model.log_probabilities(ids, start)      # of each word from `start` on, given the words before it
 
-A Classifier predicts a text's class and a MaskedWordModel the words that are hidden in it; theirs are other batches.
+A Classifier predicts a text's class and a MaskedWordModel its hidden words; their batches are of other types.
 
 A transformer is a trunk (from words to vectors, `mini_tf/layers/trunk.py`), a head (from vectors to predictions) and
-an objective (the loss of the predictions, `objectives.py`). What every model offers is in `text_model.py`.
+an objective (the loss of the predictions, `objectives.py`). The interface of language models is in `text_model.py`.
 """
 
 from mini_tf.models.classifier import Classifier

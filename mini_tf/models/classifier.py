@@ -1,6 +1,6 @@
 """From a text to its class: a bag of word vectors, or an attention encoder."""
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mini_tf import ops
 from mini_tf.backend import array_module, to_device_of, to_host
@@ -18,41 +18,41 @@ from mini_tf.layers import (
     Linear,
     PositionalEncoding,
     Trunk,
+    chain_rule,
     gpt_layers,
-    walk_back,
 )
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.models.objectives import right_class
+from mini_tf.models.gpt import GPT
+from mini_tf.models.objectives import label_cross_entropy
 from mini_tf.models.options import (
     check_choice,
-    check_dropout,
     check_embeddings,
     check_flags,
-    check_share,
+    check_rates,
     check_sizes,
+    check_texts,
     options_of,
 )
-from mini_tf.models.saved import MadeOfWordVectors
+from mini_tf.models.saved import EmbeddingModel
 from mini_tf.types import Array, Backward
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from mini_tf.models.gpt import GPT
     from mini_tf.training.text_batches import TextBatch
 
 POSITIONS = (None, "sinusoidal", "learned")
 POOLS = {
-    "mean": "e = mean of Φ(X) over the words that are there",
+    "mean": "e = mean of Φ(X) over the words present",
     "first": "e = Φ(X) of the word [CLS], which is put before every text",
 }
 
 
-class Classifier(MadeOfWordVectors, Layer):
+class Classifier(EmbeddingModel, Layer):
     """logits = norm(e)·A + b,   e the vector of a text: pooled from Φ(X), then in blocks e ← e + feed-forward(norm(e))
 
     embeddings (c, n)    initial word vectors E
-    classes              how many there are
+    classes              the number of classes
     T                    the most words of a text
     L, H, m, f           layers of attention, heads, dimension of a head, hidden units of feed-forward (0: without).
                          With L = 0 no word sees another: the text is a bag of words
@@ -61,8 +61,8 @@ class Classifier(MadeOfWordVectors, Layer):
     causal               a word sees itself and the words before it, as in a language model
     blocks, k            of the residual MLP, and hidden units of each
     train_embeddings     learn the word vectors too
-    dropout              share of the entries of word vectors, of each branch's output and of e dropped in training
-    word_dropout         share of the words that are taken out of a text in training, as if they were padding
+    dropout              fraction of the entries of word vectors, of each branch's output and of e dropped in training
+    word_dropout         fraction of the words that are removed from a text in training, as if they were padding
 
     A batch has ids (B, T′), −1 for padding, which no word sees and no mean counts, and labels (B,). The readout A
     starts at 0, so the loss of an untrained model is ln(classes), that of a uniform guess.
@@ -77,21 +77,29 @@ class Classifier(MadeOfWordVectors, Layer):
         train_embeddings: bool = True, dropout: float = 0.0, word_dropout: float = 0.0, seed: int = 0,
     ):  # fmt: skip
         self.config = options_of(locals())
-        _check_options(embeddings, **self.config)
+        check_embeddings(embeddings)
+        check_sizes(classes=classes, T=T, H=H, m=m, k=k)
+        check_sizes(least=0, L=L, f=f, blocks=blocks)
+        check_choice("positions", positions, POSITIONS)
+        check_choice("pool", pool, POOLS)
+        check_rates(dropout=dropout, word_dropout=word_dropout)
+        check_flags(causal=causal, train_embeddings=train_embeddings)
+        if pool == "first" and (causal or L == 0):
+            raise UserError("pool='first' with causal=True or L=0: [CLS] would see no word; use pool='mean'")
         rng = generator(seed)
         (self.c, n), dtype, size = embeddings.shape, embeddings.dtype, embeddings.shape[1] ** -0.5
         self.T, self.classes, self.word_dropout = T, classes, word_dropout
         self.cls = ClassWord(n, rng, size, dtype) if pool == "first" else None
-        places = T + 1 if pool == "first" else T
+        length = T + 1 if pool == "first" else T
         layers = gpt_layers(L, n, H, m, f, rng, dropout, dtype)
-        position = {
-            None: lambda: None,
-            "sinusoidal": lambda: PositionalEncoding(places, n, scale=size),
-            "learned": lambda: LearnedPositions(places, n, rng, size, dtype),
-        }[positions]()
-        options = {"T": places, "positions": position, "norm": LayerNorm(n, dtype) if L else None, "dropout": dropout}
-        embedding = Embedding(embeddings, trainable=train_embeddings)
-        self.trunk = Trunk(embedding, layers, **options) if causal else Encoder(embedding, layers, **options)
+        position: PositionalEncoding | LearnedPositions | None = None
+        if positions == "sinusoidal":
+            position = PositionalEncoding(length, n, scale=size)
+        elif positions == "learned":
+            position = LearnedPositions(length, n, rng, size, dtype)
+        embedding, norm = Embedding(embeddings, trainable=train_embeddings), LayerNorm(n, dtype) if L else None
+        kind = Trunk if causal else Encoder
+        self.trunk = kind(embedding, layers, T=length, positions=position, norm=norm, dropout=dropout)
         self.dropout = Dropout(dropout)
         self.norms = [LayerNorm(n, dtype) for _ in range(blocks)]
         self.blocks = [FeedForward(n, k, rng, dtype) for _ in range(blocks)]
@@ -101,9 +109,8 @@ class Classifier(MadeOfWordVectors, Layer):
     def loss(self, batch: "TextBatch", rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy of the labels, in nats, and its backward, which runs once. An rng turns dropout on."""
         logits, logits_backward = self(batch.ids, rng)
-        loss, loss_backward = right_class(logits, batch.labels)
-        backward = walk_back([logits_backward, loss_backward])
-        return loss, lambda dloss=1.0: backward(dloss)
+        loss, loss_backward = label_cross_entropy(logits, batch.labels)
+        return loss, chain_rule([logits_backward, loss_backward])
 
     def logits(self, ids: Array) -> Array:
         """Scores (B, classes) of the classes of texts (B, T′)."""
@@ -111,18 +118,15 @@ class Classifier(MadeOfWordVectors, Layer):
 
     def __call__(self, ids: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:
         """ids (B, T′) → logits (B, classes), and the backward"""
-        if ids.ndim != 2 or ids.shape[1] > self.T:
-            raise ValueError(f"Classifier: ids have shape {ids.shape}, expected (B, at most T = {self.T})")
+        check_texts(ids, self.T, "Classifier")
         if rng is not None and self.word_dropout:
             check_rng(rng)
             ids = np.where(rng.random(ids.shape) < self.word_dropout, ABSENT, to_host(ids))
         x, embedding_backward = self.trunk.embedding(ids)        # (B, T′, n)
         logits, vectors_backward = self.from_vectors(x, to_host(ids) != ABSENT, rng)
-        return logits, walk_back([embedding_backward, vectors_backward])
+        return logits, chain_rule([embedding_backward, vectors_backward])
 
-    def from_vectors(
-        self, x: Array, present: Array, rng: np.random.Generator | None = None
-    ) -> tuple[Array, Backward]:
+    def from_vectors(self, x: Array, present: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:
         """logits (B, classes) for the words' vectors x (B, T′, n), and the backward, which gives dx.
 
         present: bool (B, T′), False for padding
@@ -141,40 +145,35 @@ class Classifier(MadeOfWordVectors, Layer):
             backwards.append(block_backward)
         e, norm_backward = self.norm(e)
         logits, A_backward = self.A(e)                           # (B, classes)
-        return logits, walk_back([*backwards, norm_backward, A_backward])
+        return logits, chain_rule([*backwards, norm_backward, A_backward])
 
     def start_from(self, model: "GPT | Classifier") -> Self:
-        """Take over the trunk of a trained model of the same sizes, such as a GPT. Raises UserError if it differs."""
-        other = [name for name in ("L", "H", "m", "f") if self.config[name] != model.config.get(name)]
-        if other:
-            raise UserError(
-                f"start_from: {other[0]} is {self.config[other[0]]} here and {model.config.get(other[0])} in the "
-                f"{type(model).__name__}; give both the same n, T, L, H, m, f and positions"
-            )
-        given = model.trunk.parameters()
-        for name, parameter in self.trunk.parameters().items():
-            found = given[name].data.shape if name in given else "none"
-            if found != parameter.data.shape:
-                raise UserError(
-                    f"start_from: {name} has shape {parameter.data.shape} here and {found} in the "
-                    f"{type(model).__name__}; give both the same n, T, L, H, m, f and positions"
-                )
-        for name, parameter in self.trunk.parameters().items():
-            parameter.data = given[name].data.copy()
+        """Copy the trunk of a trained model of the same sizes, such as a GPT. Raises UserError if it differs."""
+        own, trained = self.trunk.parameters(), model.trunk.parameters()
+        here: dict[str, Any] = {name: self.config[name] for name in ("L", "H", "m", "f")}
+        there: dict[str, Any] = {name: model.config.get(name) for name in here}
+        here |= {f"the shape of {name}": parameter.data.shape for name, parameter in own.items()}
+        there |= {f"the shape of {name}": parameter.data.shape for name, parameter in trained.items()}
+        for name, value in here.items():
+            if there.get(name) != value:
+                raise UserError(f"start_from: {name} is {value} here, {there.get(name)} in the {type(model).__name__}; "
+                                "give both the same n, T, L, H, m, f and positions")  # fmt: skip
+        for name, parameter in own.items():
+            parameter.data = trained[name].data.copy()
         return self
 
 
-def _mean(Phi, present):
-    """e = mean of Φ_t over the words that are there: padding that counted would pull short texts to its own vector"""
+def _mean(Phi: Array, present: Array) -> tuple[Array, Backward]:
+    """e = mean of Φ_t over the words present: if padding counted, it would pull short texts towards its vector"""
     e, pool_backward = ops.mean_pool(Phi, to_device_of(present, Phi))
     return e, lambda de: pool_backward(de)[0]
 
 
-def _first(Phi):
+def _first(Phi: Array) -> tuple[Array, Backward]:
     """e = Φ_1, the vector of the first word;  dΦ = [de, 0, …, 0]"""
     shape = Phi.shape
 
-    def backward(de):
+    def backward(de: Array) -> Array:
         dPhi = array_module(de).zeros(shape, dtype=de.dtype)
         dPhi[:, 0] = de
         return dPhi
@@ -182,28 +181,8 @@ def _first(Phi):
     return Phi[:, 0], backward
 
 
-def _residual(e, norm, block):
+def _residual(e: Array, norm: LayerNorm, block: FeedForward) -> tuple[Array, Backward]:
     """e + block(norm(e))"""
     normal, norm_backward = norm(e)
     y, block_backward = block(normal)
     return e + y, lambda dy: dy + norm_backward(block_backward(dy))      # skip connection + branch
-
-
-def _check_options(
-    embeddings, *, classes, T, L, H, m, f, positions, pool, causal, blocks, k, train_embeddings, dropout,
-    word_dropout,
-):  # fmt: skip
-    check_embeddings(embeddings)
-    check_sizes(classes=classes, T=T, H=H, m=m, k=k)
-    check_sizes(least=0, L=L, f=f, blocks=blocks)
-    check_choice("positions", positions, POSITIONS)
-    check_choice("pool", pool, POOLS)
-    check_dropout(dropout)
-    check_share("word_dropout", word_dropout)
-    check_flags(causal=causal, train_embeddings=train_embeddings)
-    if causal and pool == "first":
-        raise UserError("pool='first' with causal=True: the first word would see no other; use pool='mean'")
-    if pool == "first" and L == 0:
-        raise UserError("pool='first' with L=0: [CLS] would see no word; use pool='mean', or at least one layer")
-    if positions == "sinusoidal" and embeddings.shape[1] % 2:
-        raise UserError(f"n is {embeddings.shape[1]}, expected an even n: positions come in pairs of cosine and sine")

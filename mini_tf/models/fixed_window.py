@@ -2,10 +2,10 @@
 
 from mini_tf import ops
 from mini_tf.checks import generator
-from mini_tf.layers import Dropout, Embedding, Linear, walk_back
-from mini_tf.metrics import log_shares
-from mini_tf.models.objectives import next_words
-from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
+from mini_tf.layers import Dropout, Embedding, Linear, Parameter, chain_rule
+from mini_tf.metrics import log_frequencies
+from mini_tf.models.objectives import next_word_cross_entropy
+from mini_tf.models.options import check_choice, check_embeddings, check_flags, check_rates, check_sizes, options_of
 from mini_tf.models.windows import WindowModel
 from mini_tf.types import Array, Backward
 
@@ -23,12 +23,12 @@ class FixedWindowModel(WindowModel):
     """logits = h·U + b₂,   h = f(e·W + b₁),   e = the vectors x_1 … x_T of the last T words, composed;   f tanh or relu
 
     embeddings (c, n)    initial word vectors
-    frequencies (c,)     how often each word occurs in training: b₂ starts at the ln of its share; equal if not given
+    frequencies (c,)     counts of the words in the training text: b₂ starts at their log frequencies; equal by default
     T                    words in the window; the missing words of a shorter history are vectors of zeros
     k                    hidden units
     composition          "concatenation", "sum" or "mean": see COMPOSITIONS
     train_embeddings     learn the word vectors too, as Bengio et al. do
-    dropout              share of the entries of e and of h that is dropped in training
+    dropout              fraction of the entries of e and of h that is dropped in training
 
     A batch is an integer array (B, T + 1) of consecutive words; the last is predicted from the others. U starts
     at 0, so an untrained model knows the words' frequencies and nothing else; without them, its loss is ln c.
@@ -45,7 +45,7 @@ class FixedWindowModel(WindowModel):
         check_embeddings(embeddings)
         check_sizes(T=T, k=k)
         check_flags(train_embeddings=train_embeddings)
-        check_dropout(dropout)
+        check_rates(dropout=dropout)
         check_choice("composition", composition, COMPOSITIONS)
         check_choice("activation", activation, ACTIVATIONS)
         rng = generator(seed)
@@ -55,15 +55,14 @@ class FixedWindowModel(WindowModel):
         self.dropout = Dropout(dropout)
         self.hidden = Linear(T * n if composition == "concatenation" else n, k, rng, dtype=dtype)    # W, b₁
         self.readout = Linear(k, self.c, dtype=dtype)                                                # U, b₂
-        self.readout.b.data[...] = log_shares(frequencies, self.c)
+        self.readout.b = Parameter(log_frequencies(frequencies, self.c).astype(dtype))
 
     def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy of the last words of windows (B, T + 1), and its backward. An rng turns dropout on."""
         self.check_windows(windows)
         logits, forward_backward = self.forward(windows[:, :-1], rng)
-        loss, loss_backward = next_words(logits, windows[:, -1])
-        backward = walk_back([forward_backward, loss_backward])
-        return loss, lambda dloss=1.0: backward(dloss)
+        loss, loss_backward = next_word_cross_entropy(logits, windows[:, -1])
+        return loss, chain_rule([forward_backward, loss_backward])
 
     def forward(self, ids: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:
         """ids (B, T) → logits (B, c), backward"""
@@ -74,7 +73,7 @@ class FixedWindowModel(WindowModel):
         h, activation_backward = ACTIVATIONS[self.activation](a)
         h, h_dropout_backward = self.dropout(h, rng)
         logits, readout_backward = self.readout(h)               # (B, c)
-        return logits, walk_back([
+        return logits, chain_rule([
             embedding_backward, compose_backward, e_dropout_backward, hidden_backward, activation_backward,
             h_dropout_backward, readout_backward,
         ])  # fmt: skip

@@ -1,22 +1,21 @@
 """A small GPT over words: the decoder-only transformer in common use today."""
 
 from mini_tf.checks import generator
-from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, TiedReadout, Trunk, gpt_layers, walk_back
-from mini_tf.models.objectives import next_words
-from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
-from mini_tf.models.reading import ReadsWithMemory
-from mini_tf.models.windows import WindowModel
+from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, TiedReadout, Trunk, chain_rule, gpt_layers
+from mini_tf.models.objectives import next_word_cross_entropy
+from mini_tf.models.options import check_embeddings, check_rates, check_sizes, options_of
+from mini_tf.models.windows import CausalTransformer
 from mini_tf.types import Array, Backward
 
 import numpy as np
 
 
-class GPT(ReadsWithMemory, WindowModel):
+class GPT(CausalTransformer):
     """logits_t = Φ(X)_t·Eᵀ,   Φ a trunk of layers with the norm before each branch, and a last norm
 
     embeddings (c, n)    initial word vectors E, shared with the readout; entries of variance 1/n
     T, L, H, m, f        history length in words, layers, heads, dimension of a head, hidden units of feed-forward
-    dropout              share of the entries of word vectors and of each branch's output dropped in training
+    dropout              fraction of the entries of word vectors and of each branch's output dropped in training
 
     A batch is an integer array (B, T + 1) of consecutive words; all but the first are predicted.
     Raises UserError for sizes that do not fit.
@@ -31,25 +30,19 @@ class GPT(ReadsWithMemory, WindowModel):
         check_embeddings(embeddings)
         check_sizes(T=T, H=H, m=m, f=f)
         check_sizes(least=0, L=L)
-        check_dropout(dropout)
+        check_rates(dropout=dropout)
         rng = generator(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
         layers = gpt_layers(L, n, H, m, f, rng, dropout, dtype)
-        self.trunk = Trunk(
-            Embedding(embeddings), layers, T=T,
-            positions=PositionalEncoding(T, n, scale=n**-0.5), norm=LayerNorm(n, dtype), dropout=dropout,
-        )  # fmt: skip
+        positions, norm = PositionalEncoding(T, n, scale=n**-0.5), LayerNorm(n, dtype)
+        self.trunk = Trunk(Embedding(embeddings), layers, T=T, positions=positions, norm=norm, dropout=dropout)
         self.A = TiedReadout(self.trunk.embedding)
 
     def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
-        """The mean cross-entropy of windows (B, T + 1) at every word, in nats, and its backward.
-
-        An rng turns dropout on.
-        """
+        """The mean cross-entropy at every word of windows (B, T + 1), in nats, and backward. An rng enables dropout."""
         self.check_windows(windows)
         Phi, trunk_backward = self.trunk(windows[:, :-1], rng)   # (B, T, n)
         logits, head_backward = self.A(Phi)                      # (B, T, c)
-        loss, loss_backward = next_words(logits, windows[:, 1:])
-        backward = walk_back([trunk_backward, head_backward, loss_backward])
-        return loss, lambda dloss=1.0: backward(dloss)
+        loss, loss_backward = next_word_cross_entropy(logits, windows[:, 1:])
+        return loss, chain_rule([trunk_backward, head_backward, loss_backward])

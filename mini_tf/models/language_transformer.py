@@ -3,12 +3,11 @@
 from mini_tf import ops
 from mini_tf.checks import generator, is_number, shown
 from mini_tf.errors import UserError
-from mini_tf.layers import Embedding, Linear, PositionalEncoding, TiedReadout, TransformerLayer, Trunk, walk_back
-from mini_tf.layers.positions import FREQUENCIES
-from mini_tf.models.objectives import next_vector, next_words
-from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
-from mini_tf.models.reading import MemoryReader, ReadsWithMemory, WindowReader
-from mini_tf.models.windows import WindowModel
+from mini_tf.layers import Embedding, Linear, PositionalEncoding, TiedReadout, TransformerLayer, Trunk, chain_rule
+from mini_tf.models.objectives import next_word_cross_entropy, vector_mse
+from mini_tf.models.options import check_choice, check_embeddings, check_flags, check_rates, check_sizes, options_of
+from mini_tf.models.reading import CachedReader, WindowReader
+from mini_tf.models.windows import CausalTransformer
 from mini_tf.ops.shapes import transpose
 from mini_tf.types import Array, Backward
 
@@ -22,7 +21,7 @@ READOUTS = {
 }
 
 
-class LanguageTransformer(ReadsWithMemory, WindowModel):
+class LanguageTransformer(CausalTransformer):
     """X_0 = embeddings of the history (+ P),   X_ℓ = X_{ℓ−1} + relu(Σ_h Y_ℓ^h),  ℓ = 1 … L,   Φ(X) = X_L,   a readout
 
     embeddings (c, n)    initial word vectors, usually the eigenvector embeddings of Task 6.3
@@ -35,7 +34,7 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
     scaled_attention     scores times 1/√m; the lab has no factor
     train_embeddings     learn the word vectors too; the lab keeps them fixed
     tied                 "shared" only: the readout's A is the embedding table, transposed
-    dropout              share of the entries of attention outputs that is dropped in training
+    dropout              fraction of the entries of attention outputs that is dropped in training
 
     A batch is an integer array (B, T + 1) of consecutive words: a history of T words and one more. The readout's A
     starts at 0, so the loss of an untrained model is ln c, that of a uniform guess.
@@ -50,25 +49,33 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
         tied: bool = False, dropout: float = 0.0, seed: int = 0,
     ):  # fmt: skip
         self.config = options_of(locals())
-        _check_options(embeddings, **self.config)
+        check_sizes(T=T, H=H, m=m)
+        check_sizes(least=0, L=L)
+        check_embeddings(embeddings)
+        check_choice("readout", readout, READOUTS)
+        check_rates(dropout=dropout)
+        check_flags(causal=causal, layer_norm=layer_norm, scaled_attention=scaled_attention)
+        check_flags(train_embeddings=train_embeddings, tied=tied)
+        if not is_number(position_scale) or not abs(position_scale) <= np.finfo(embeddings.dtype).max:
+            raise UserError(f"position_scale is {shown(position_scale)}, expected a finite number")
+        _check_combination(readout, causal, train_embeddings, tied)
         rng = generator(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T, self.readout = T, readout
 
         norm, scale = "after" if layer_norm else None, m**-0.5 if scaled_attention else 1.0
-        self.trunk = Trunk(
-            Embedding(embeddings, trainable=train_embeddings),
-            [TransformerLayer(n, H, m, rng, norm=norm, scale=scale, dropout=dropout, dtype=dtype) for _ in range(L)],
-            T=T, causal=causal,
-            positions=None if positions is None else PositionalEncoding(T, n, positions, position_scale),
-        )  # fmt: skip
+        layers = [
+            TransformerLayer(n, H, m, rng, norm=norm, scale=scale, dropout=dropout, dtype=dtype) for _ in range(L)
+        ]
+        encoding = None if positions is None else PositionalEncoding(T, n, positions, position_scale)
+        self.trunk = Trunk(Embedding(embeddings, train_embeddings), layers, T=T, causal=causal, positions=encoding)
         if tied:
             self.A = TiedReadout(self.trunk.embedding)
         elif readout != "average":
             self.A = Linear(T * n if readout == "vec" else n, self.c, bias=False, dtype=dtype)
 
     def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
-        """The mean loss over a batch of windows (B, T + 1), and its backward, which takes no argument and runs once.
+        """The mean loss over a batch of windows (B, T + 1), and its backward, which runs once.
 
         An rng turns dropout on. Cross-entropy in nats per word; for the readout "average", mean squared error.
         """
@@ -77,11 +84,10 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
         Phi, trunk_backward = self.trunk(histories, rng)         # (B, T, n)
         prediction, head_backward = self.head(Phi)
         if self.readout == "average":
-            loss, loss_backward = next_vector(prediction, self.trunk.embedding(following[:, -1])[0])
+            loss, loss_backward = vector_mse(prediction, self.trunk.embedding(following[:, -1])[0])
         else:
-            loss, loss_backward = next_words(prediction, following)
-        backward = walk_back([trunk_backward, head_backward, loss_backward])
-        return loss, lambda dloss=1.0: backward(dloss)
+            loss, loss_backward = next_word_cross_entropy(prediction, following)
+        return loss, chain_rule([trunk_backward, head_backward, loss_backward])
 
     def head(self, Phi: Array) -> tuple[Array, Backward]:
         """From Φ(X) (B, T, n) to predictions: x̂ (B, n), logits (B, c), or logits (B, T, c) for "shared"."""
@@ -120,52 +126,19 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
         """The loss of the last word of windows (B, T + 1), given the T words before it; no backward, for evaluation.
 
         It is the loss that "average" and "vec" are trained on. "shared" learns at every position, from histories of
-        1 to T words; here only its longest history counts, so that all models are asked the same.
+        1 to T words; here only its longest history counts, so that all models face the same task.
         """
         return self.loss(windows)[0] if self.readout == "average" else super().next_word_loss(windows)
 
-    def reader(self) -> MemoryReader | WindowReader:
-        """A reader with memory for "shared", which is causal; else one that reads the window anew for each word."""
+    def reader(self) -> CachedReader | WindowReader:
+        """A cached reader for "shared", which is causal; else one that reads the whole window for each word."""
         return super().reader() if self.readout == "shared" else WindowReader(self)
 
 
-def _check_options(
-    embeddings, *, T, L, H, m, readout, causal, layer_norm, positions, position_scale, scaled_attention,
-    train_embeddings, tied, dropout,
-):  # fmt: skip
-    check_sizes(T=T, H=H, m=m)
-    check_sizes(least=0, L=L)
-    check_embeddings(embeddings)
-    check_choice("readout", readout, READOUTS)
-    check_dropout(dropout)
-    check_flags(
-        causal=causal, layer_norm=layer_norm, scaled_attention=scaled_attention, train_embeddings=train_embeddings,
-        tied=tied,
-    )  # fmt: skip
-    check_positions(positions, embeddings.shape[1])
-    if not is_number(position_scale) or not abs(position_scale) <= np.finfo(embeddings.dtype).max:
-        raise UserError(f"position_scale is {shown(position_scale)}, expected a finite number")
+def _check_combination(readout: str, causal: bool, train_embeddings: bool, tied: bool) -> None:
     if readout == "shared" and not causal:
         raise UserError("readout 'shared' predicts after every word and needs causal=True: else a word sees its answer")
     if readout == "average" and train_embeddings:
         raise UserError("readout 'average' needs fixed embeddings: else all words becoming equal would be the best fit")
     if tied and readout != "shared":
         raise UserError(f"tied=True needs readout 'shared', got {readout!r}: only there A has the table's shape")
-
-
-def check_positions(positions: str | ArrayLike | None, n: int) -> None:
-    """Raises UserError unless positions are None, the name of FREQUENCIES, or n/2 finite numbers."""
-    if positions is None:
-        return
-    if n % 2:
-        raise UserError(f"n is {n}, expected an even n: positions come in pairs of cosine and sine")
-    if isinstance(positions, str):
-        check_choice("positions", positions, FREQUENCIES)
-        return
-    try:
-        frequencies = np.asarray(positions, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        frequencies = np.full(0, np.nan)
-    if frequencies.shape != (n // 2,) or not np.isfinite(frequencies).all():
-        raise UserError(f"positions are {shown(positions)}, expected None, {', '.join(FREQUENCIES)}, or n/2 = {n // 2} "
-                        "finite numbers, one for each pair of cosine and sine")  # fmt: skip

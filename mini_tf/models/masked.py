@@ -1,4 +1,4 @@
-"""Masked words: a model that sees the words on both sides of a gap, and says what was there."""
+"""Masked words: a model that sees the words on both sides of a gap, and predicts what it hides."""
 
 from dataclasses import dataclass
 
@@ -14,31 +14,31 @@ from mini_tf.layers import (
     Parameter,
     PositionalEncoding,
     TiedReadout,
+    chain_rule,
     gpt_layers,
-    walk_back,
 )
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.metrics import log_shares, log_softmax
-from mini_tf.models.objectives import right_class
-from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
-from mini_tf.models.saved import MadeOfWordVectors
+from mini_tf.metrics import log_frequencies, log_softmax
+from mini_tf.models.objectives import label_cross_entropy
+from mini_tf.models.options import check_embeddings, check_rates, check_sizes, check_texts, options_of
+from mini_tf.models.saved import EmbeddingModel
 from mini_tf.types import Array, Backward
 
 import numpy as np
 
-MASK = 0                             # the id of the word "[MASK]", which stands where a word is hidden
+MASK = 0                             # the id of the word "[MASK]", which replaces a hidden word
 
 
-class MaskedWordModel(MadeOfWordVectors, Layer):
+class MaskedWordModel(EmbeddingModel, Layer):
     """logits_t = Φ(X)_t·Eᵀ + b at the hidden words,   Φ an encoder: every word sees the words on both sides of it
 
     embeddings (c, n)    initial word vectors E, shared with the readout; the word 0 is [MASK]
-    frequencies (c,)     how often each word occurs in training: b starts at the ln of its share; equal if not given
+    frequencies (c,)     counts of the words in the training text: b starts at their log frequencies; equal by default
     T, L, H, m, f        most words of a text, layers, heads, dimension of a head, hidden units of feed-forward
-    dropout              share of the entries of word vectors and of each branch's output dropped in training
+    dropout              fraction of the entries of word vectors and of each branch's output dropped in training
 
-    A batch is a MaskedBatch. Only the hidden words have a loss: the others can be seen, and copying them teaches
-    nothing. So only their vectors go through the readout, which saves six sevenths of its products.
+    A batch is a MaskedBatch. Only the hidden words count in the loss: the others can be seen, and copying them teaches
+    nothing. So only the hidden words' vectors go through the readout, which saves six sevenths of its products.
     Raises UserError for sizes that do not fit.
     Source: Devlin et al. 2019, arXiv:1810.04805, section 3.1
     """
@@ -50,50 +50,38 @@ class MaskedWordModel(MadeOfWordVectors, Layer):
         self.config = options_of(locals())
         check_embeddings(embeddings)
         check_sizes(T=T, L=L, H=H, m=m, f=f)
-        check_dropout(dropout)
+        check_rates(dropout=dropout)
         rng = generator(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
         layers = gpt_layers(L, n, H, m, f, rng, dropout, dtype)
-        self.trunk = Encoder(
-            Embedding(embeddings), layers, T=T,
-            positions=PositionalEncoding(T, n, scale=n**-0.5), norm=LayerNorm(n, dtype), dropout=dropout,
-        )  # fmt: skip
-        self.A = TiedReadout(self.trunk.embedding, Parameter(log_shares(frequencies, self.c).astype(dtype)))
+        positions, norm = PositionalEncoding(T, n, scale=n**-0.5), LayerNorm(n, dtype)
+        self.trunk = Encoder(Embedding(embeddings), layers, T=T, positions=positions, norm=norm, dropout=dropout)
+        self.A = TiedReadout(self.trunk.embedding, Parameter(log_frequencies(frequencies, self.c).astype(dtype)))
 
     def loss(self, batch: "MaskedBatch", rng: np.random.Generator | None = None) -> tuple[float, Backward]:
-        """The mean cross-entropy of the hidden words, in nats, and its backward, which runs once.
-
-        An rng turns dropout on.
-        """
-        Phi, trunk_backward = self.trunk(self.check(batch.ids), rng)             # (B, T′, n)
-        hidden = batch.targets != ABSENT
-        some, pick_backward = _at(Phi, hidden)                                   # (hidden words, n)
-        logits, A_backward = self.A(some)                                        # (hidden words, c)
-        loss, loss_backward = right_class(logits, batch.targets[hidden])
-        backward = walk_back([trunk_backward, pick_backward, A_backward, loss_backward])
-        return loss, lambda dloss=1.0: backward(dloss)
+        """The mean cross-entropy of the hidden words, in nats, and its backward. An rng turns dropout on."""
+        ids, hidden = check_texts(batch.ids, self.T, "MaskedWordModel"), batch.targets != ABSENT
+        Phi, trunk_backward = self.trunk(ids, rng)                               # (B, T′, n)
+        selected, select_backward = _select(Phi, hidden)                         # (hidden words, n)
+        logits, A_backward = self.A(selected)                                    # (hidden words, c)
+        loss, loss_backward = label_cross_entropy(logits, batch.targets[hidden])
+        return loss, chain_rule([trunk_backward, select_backward, A_backward, loss_backward])
 
     def log_probabilities(self, ids: Array, place: int) -> Array:
-        """ln p (c,) of each word at a place of a text (T′,), given all the others; [MASK] itself has none."""
-        Phi, _ = self.trunk(self.check(ids[None]))
+        """ln p (c,) of each word at a place of a text (T′,), given all other words; −∞ for [MASK] itself."""
+        Phi, _ = self.trunk(check_texts(ids[None], self.T, "MaskedWordModel"))
         logits = self.A(Phi[:, place])[0]                                        # (1, c)
         log_p = log_softmax(logits[:, MASK + 1 :])[0]
         return np.concatenate([[-np.inf], log_p])
 
-    def check(self, ids: Array) -> Array:
-        """The ids (B, T′) themselves. Raises ValueError for more than T words."""
-        if ids.ndim != 2 or ids.shape[1] > self.T:
-            raise ValueError(f"MaskedWordModel: ids have shape {ids.shape}, expected (B, at most T = {self.T})")
-        return ids
 
-
-def _at(Phi, which):
-    """The vectors of some words: Φ (B, T, n), which bool (B, T) → (words, n);  dΦ has 0 for all other words"""
+def _select(Phi: Array, mask: Array) -> tuple[Array, Backward]:
+    """The vectors where the mask is True: Φ (B, T, n), mask bool (B, T) → (words, n);  dΦ is 0 elsewhere"""
     B, T, n = Phi.shape
-    places = to_device_of(np.flatnonzero(to_host(which)), Phi)
-    some, embedding_backward = ops.embedding(Phi.reshape(B * T, n), places)      # rows of a table, as word vectors are
-    return some, lambda dsome: embedding_backward(dsome)[0].reshape(B, T, n)
+    rows = to_device_of(np.flatnonzero(to_host(mask)), Phi)
+    selected, embedding_backward = ops.embedding(Phi.reshape(B * T, n), rows)    # rows of a table, as word vectors are
+    return selected, lambda dselected: embedding_backward(dselected)[0].reshape(B, T, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +97,7 @@ class MaskedBatch:
     ids: np.ndarray
     targets: np.ndarray
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.ids)
 
     @property
@@ -125,8 +113,8 @@ class MaskedBatch:
 def hide_words(ids: Array, c: int, rng: np.random.Generator, share: float = 0.15) -> MaskedBatch:
     """A MaskedBatch of texts ids (B, T): each word is chosen with probability `share`, and predicted.
 
-    A chosen word is read as [MASK] 8 times of 10, as a random word once, and as itself once. The last two are there
-    because texts without [MASK] will be read later: the model has to have an opinion of every word, hidden or not.
+    A chosen word is read as [MASK] 8 times of 10, as a random word once, and as itself once. The last two, because
+    later texts have no [MASK]: the model has to predict every word, hidden or not.
     At least one word is chosen. Raises UserError unless 0 < share ≤ 1 and there is a word.
     Source: Devlin et al. 2019, arXiv:1810.04805, section 3.1
     """

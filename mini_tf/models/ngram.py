@@ -6,24 +6,27 @@ Every smoothing in this file can then be written as
     p_K(w | h) = share(hw) + rest(h)·p_{K−1}(w | h′),     p_0(w) = 1/c unless given,     Σ_w share(hw) + rest(h) = 1
 
 where share(hw) is 0 for an n-gram that never occurs in the training text, and rest(h) is 1 for a history that never
-occurs: about h the model knows nothing, so it asks about h′. In this file, `count_grams` counts, the functions of
-SMOOTHINGS turn counts into share and rest, and NGramModel looks them up.
+occurs: the model backs off to h′. In this file, `count_grams` counts, the functions of SMOOTHINGS turn counts into
+share and rest, and NGramModel looks them up.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
+from mini_tf.checks import check_whole, is_number
 from mini_tf.errors import UserError
+from mini_tf.models.options import check_choice, check_sizes
 from mini_tf.models.text_model import TextModel, checked_ids, checked_start
-from mini_tf.types import Array
+from mini_tf.types import Array, Progress
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 ORDERS = range(1, 8)
 LEAST = 1e-6                     # the least discount, k and α: with smaller ones, probabilities might underflow to 0
-NOT_THERE = -1                   # the number of a gram that never occurs; as an index, it picks the last entry
+UNSEEN = -1                      # the number of a gram that never occurs; as an index, it picks the last entry
+SharesAndRests = Iterator[tuple[Array, Array]]           # (share, rest) of orders 1, 2, …
 
 
 def markov_chain(sequences: Iterable[ArrayLike], size: int) -> tuple[Array, Array]:
@@ -35,10 +38,9 @@ def markov_chain(sequences: Iterable[ArrayLike], size: int) -> tuple[Array, Arra
     which maximum likelihood gives 0/0, is uniform.
     Raises UserError when there is no sequence, an empty one, or a state outside 0 … size − 1.
     Source: CSCI 567 lecture 8; CS685, n-gram models. In the last line of the lecture's log-likelihood a bare π is
-    surplus: the term with ln π is there already. Lab 01 shows what the surplus does.
+    superfluous: the term with ln π is there already. Lab 01 shows what it would do.
     """
-    if not isinstance(size, (int, np.integer)) or size < 1:
-        raise UserError(f"markov_chain: size is {size!r}, expected how many states there are")
+    check_sizes(size=size)
     starts, transitions = np.zeros(size), np.zeros((size, size))
     for sequence in sequences:
         sequence = checked_ids(sequence, size, "markov_chain")
@@ -64,7 +66,7 @@ class Grams:
     count: np.ndarray            # (G,) how often each occurs
     shorter: np.ndarray          # (G,) the number, at order K − 1, of the gram without its first word
     history: np.ndarray          # (G,) the number, at order K − 1, of the gram without its last word
-    histories: int               # how many different grams of order K − 1 there are
+    histories: int               # the number of different grams of order K − 1
 
     def sums(self, values: Array) -> Array:
         """For each history, the sum of the values of the grams that continue it: (G,) → (histories,)"""
@@ -80,21 +82,21 @@ def count_grams(ids: Array, order: int, size: int) -> list[Grams]:
         key_at = before[k - 1 : -1] * size + ids[k - 1 :]            # of the gram that ends at each word
         key, first, count = np.unique(key_at, return_index=True, return_counts=True)
         grams.append(Grams(key, count, before[k:][first], key // size, histories))
-        before = np.concatenate([np.full(k, NOT_THERE), np.searchsorted(key, key_at)])
+        before = np.concatenate([np.full(k, UNSEEN), np.searchsorted(key, key_at)])
         histories = len(key)
     return grams
 
 
-def maximum_likelihood(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Array, Array]]:
+def maximum_likelihood(model: "NGramModel", grams: list[Grams]) -> SharesAndRests:
     """share = count(hw)/count(h),  rest = 0: what never followed h is impossible.  count(h) = Σ_w count(hw)
 
     Source: CSCI 567 lecture 8; CS685, n-gram models
     """
     for here in grams:
-        yield shared_out(here, here.count, taken=np.zeros(len(here.key)))
+        yield discounted(here, here.count, discounts=np.zeros(len(here.key)))
 
 
-def add_k(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Array, Array]]:
+def add_k(model: "NGramModel", grams: list[Grams]) -> SharesAndRests:
     """share = count(hw)/(count(h) + k·c),  rest = k·c/(count(h) + k·c):  (count(hw) + k)/(count(h) + k·c)
 
     The rest goes straight to p_0, which is 1/c unless given: the orders between are skipped. After an unseen history,
@@ -108,7 +110,7 @@ def add_k(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Array, Arra
     yield top.count / total[top.history], model.k * model.size / total
 
 
-def stupid_backoff(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Array, Array]]:
+def stupid_backoff(model: "NGramModel", grams: list[Grams]) -> SharesAndRests:
     """S(w | h) = count(hw)/count(h) if hw occurs, else α·S(w | h′);  p = S/Z with Z(h) = Σ_w S(w | h)
 
     The scores S are not probabilities; here they are divided by their sum Z, so that models can be compared:
@@ -118,7 +120,7 @@ def stupid_backoff(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Ar
     """
     Z, shorter_history, lower = np.ones(1), np.zeros(1, dtype=np.int64), model.p_0[grams[0].key]
     for here, longer in zip(grams, [*grams[1:], None]):
-        likelihood, at_end = shared_out(here, here.count, taken=np.zeros(len(here.key)))     # at_end: 1 if h is last
+        likelihood, at_end = discounted(here, here.count, np.zeros(len(here.key)))       # at_end: 1 if h is last
         left = model.backoff * Z[shorter_history] * (1 - here.sums(lower))
         Z_here = 1 + np.maximum(left, 0)                 # rounding takes it below 0 where all words follow h
         rest = np.where(at_end, 1, model.backoff * Z[shorter_history] / Z_here)
@@ -128,7 +130,7 @@ def stupid_backoff(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Ar
             Z, shorter_history, lower = Z_here, here.shorter, p[longer.shorter]      # lower (G,) p_{K−1}(w | h′)
 
 
-def kneser_ney(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Array, Array]]:
+def kneser_ney(model: "NGramModel", grams: list[Grams]) -> SharesAndRests:
     """share = (n(hw) − D)/n(h),  rest = D·(distinct words after h)/n(h):  D comes off each count and is passed down
 
     n is the count at the highest order; below it, the number of distinct words that precede the gram,
@@ -138,7 +140,7 @@ def kneser_ney(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Array,
     yield from _discounted(grams, lambda n: np.array([0, 1, 1, 1]) * model.discount)
 
 
-def modified_kneser_ney(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Array, Array]]:
+def modified_kneser_ney(model: "NGramModel", grams: list[Grams]) -> SharesAndRests:
     """Kneser-Ney with three discounts, for n = 1, 2, and 3 or more, estimated separately at each order
 
     With N_i the number of grams with n = i, and Y = N_1/(N_1 + 2·N_2):  D_i = i − (i + 1)·Y·N_{i+1}/N_i.
@@ -146,7 +148,7 @@ def modified_kneser_ney(model: "NGramModel", grams: list[Grams]) -> Iterator[tup
     Source: Chen, Goodman 1998, Harvard TR-10-98
     """
 
-    def discounts(n):
+    def discounts(n: Array) -> Array:
         N = np.bincount(np.minimum(n, 5), minlength=6)
         D = [0.0]
         for i in (1, 2, 3):
@@ -157,17 +159,17 @@ def modified_kneser_ney(model: "NGramModel", grams: list[Grams]) -> Iterator[tup
     yield from _discounted(grams, discounts)
 
 
-def _discounted(grams, discounts):
+def _discounted(grams: list[Grams], discounts: Callable[[Array], Array]) -> SharesAndRests:
     for here, longer in zip(grams, [*grams[1:], None]):
         n = here.count if longer is None else np.bincount(longer.shorter, minlength=len(here.key))
-        yield shared_out(here, n, taken=discounts(n)[np.minimum(n, 3)])
+        yield discounted(here, n, discounts(n)[np.minimum(n, 3)])
 
 
-def shared_out(grams: Grams, n: Array, taken: Array) -> tuple[Array, Array]:
-    """share = (n − taken)/n(h),   rest = Σ taken/n(h),   n(h) = Σ n over the words after h;  if n(h) = 0: 0 and 1"""
+def discounted(grams: Grams, n: Array, discounts: Array) -> tuple[Array, Array]:
+    """share = (n − D)/n(h),   rest = Σ D/n(h),   n(h) = Σ n over the words after h;   if n(h) = 0: 0 and 1"""
     total = grams.sums(n)                                # (histories,)
-    share = (n - taken) / np.maximum(total, 1)[grams.history]
-    return share, np.where(total > 0, grams.sums(taken) / np.maximum(total, 1), 1)
+    share = (n - discounts) / np.maximum(total, 1)[grams.history]
+    return share, np.where(total > 0, grams.sums(discounts) / np.maximum(total, 1), 1)
 
 
 SMOOTHINGS = {
@@ -181,7 +183,7 @@ SMOOTHINGS = {
 
 @dataclass
 class Level:
-    """share and rest of one order, each with an extra last entry for NOT_THERE: share[−1] = 0 and rest[−1] = 1.
+    """share and rest of one order, each with an extra last entry for UNSEEN: share[−1] = 0 and rest[−1] = 1.
 
     key has an extra entry, too, which no gram has.
     """
@@ -191,15 +193,15 @@ class Level:
     rest: np.ndarray
 
     def find(self, history: Array, word: Array, size: int) -> Array:
-        """The numbers of the grams (history, word), NOT_THERE for those that never occur."""
-        wanted = history * size + word
-        number = np.searchsorted(self.key[:-1], wanted)
-        return np.where((history != NOT_THERE) & (self.key[number] == wanted), number, NOT_THERE)
+        """The numbers of the grams (history, word), UNSEEN for those that never occur."""
+        key = history * size + word
+        number = np.searchsorted(self.key[:-1], key)
+        return np.where((history != UNSEEN) & (self.key[number] == key), number, UNSEEN)
 
     def following(self, history: int, size: int) -> tuple[Array, Array]:
         """(words, shares) of the grams that continue one history."""
-        some = slice(*np.searchsorted(self.key[:-1], [history * size, (history + 1) * size]))
-        return self.key[some] - history * size, self.share[some]
+        first, stop = np.searchsorted(self.key[:-1], [history * size, (history + 1) * size])
+        return self.key[first:stop] - history * size, self.share[first:stop]
 
 
 class NGramModel(TextModel):
@@ -223,38 +225,29 @@ class NGramModel(TextModel):
         self, order: int, size: int, smoothing: str = "kneser-ney", discount: float = 0.75, k: float = 1.0,
         backoff: float = 0.4, p_0: ArrayLike | None = None,
     ):  # fmt: skip
-        if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or order not in ORDERS:
-            raise UserError(
-                f"order is {order!r}, expected {ORDERS[0]} to {ORDERS[-1]}: the words in a gram, with the predicted one"
-            )
-        if not isinstance(smoothing, str) or smoothing not in SMOOTHINGS:
-            raise UserError(f"smoothing {smoothing!r} is unknown, expected one of {', '.join(SMOOTHINGS)}")
-        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or not 1 <= size <= 10**8:
-            raise UserError(f"size is {size!r}, expected the number of words in the vocabulary: try len(vocabulary)")
+        check_whole(ORDERS[0], ORDERS[-1], order=order)
+        check_choice("smoothing", smoothing, SMOOTHINGS)
+        check_sizes(size=size)
         for name, value, most in (("discount", discount, 1), ("k", k, 1e6), ("backoff", backoff, 1)):
-            if not isinstance(value, (int, float, np.number)) or not LEAST <= value <= most:
+            if not is_number(value) or not LEAST <= value <= most:
                 raise UserError(f"{name} is {value!r}, expected a number from {LEAST} to {most:g}: at 0, words that "
                                 "were not seen would be impossible")  # fmt: skip
         self.order, self.size, self.smoothing = int(order), int(size), smoothing
+        self.T, self.c = self.order - 1, self.size       # words of a history that count; words of the vocabulary
         self.discount, self.k, self.backoff = discount, k, backoff
         self.p_0 = np.full(self.size, 1 / size) if p_0 is None else np.asarray(p_0, dtype=np.float64)
         if self.p_0.shape != (size,) or not (self.p_0 > 0).all() or not np.isclose(self.p_0.sum(), 1):
             raise UserError(f"p_0 has shape {self.p_0.shape}, least entry {self.p_0.min()} and sum {self.p_0.sum()}; "
                             f"expected {size} probabilities above 0 that sum to 1")  # fmt: skip
-        self.levels = None
+        self.levels: list[Level] = []                    # filled by fit
 
-    def __repr__(self):
-        counted = f", {sum(self.grams):,} grams counted" if self.levels is not None else ", nothing counted yet"
+    def __repr__(self) -> str:
+        counted = f", {sum(self.grams):,} grams counted" if self.levels else ", nothing counted yet"
         return f"NGramModel(order={self.order}, size={self.size:,}, smoothing={self.smoothing!r}){counted}"
 
     @property
-    def T(self) -> int:
-        """How many words of a history are looked at."""
-        return self.order - 1
-
-    @property
     def grams(self) -> list[int]:
-        """How many distinct grams of each order, 1 to `order`, the training text has."""
+        """The number of distinct grams of each order, 1 to `order`, in the training text."""
         return [len(level.key) - 1 for level in self._fitted()]
 
     def fit(self, ids: ArrayLike) -> Self:
@@ -264,19 +257,12 @@ class NGramModel(TextModel):
             raise UserError("fit: the training text is empty, expected at least one word")
         grams = count_grams(ids, self.order, self.size)
         self.levels = [
-            Level(np.append(here.key, NOT_THERE), np.append(share, 0), np.append(rest, 1))
+            Level(np.append(here.key, UNSEEN), np.append(share, 0), np.append(rest, 1))
             for here, (share, rest) in zip(grams, SMOOTHINGS[self.smoothing](self, grams))
         ]
         return self
 
-    @property
-    def c(self) -> int:
-        """The words of the vocabulary."""
-        return self.size
-
-    def log_probabilities(
-        self, ids: ArrayLike, start: int = 0, on_batch: Callable[[int, int], None] | None = None
-    ) -> Array:
+    def log_probabilities(self, ids: ArrayLike, start: int = 0, on_batch: Progress = None) -> Array:
         """ln p of each word from `start` on, given the words before it:  ids (words,) → (words − start,)
 
         Raises UserError when a probability is 0, which maximum likelihood alone can give.
@@ -300,37 +286,36 @@ class NGramModel(TextModel):
         """The length in words of the longest known gram that ends at each word: 0 (the word is new) to `order`."""
         ids = checked_ids(ids, self.size, "matched")
         start = checked_start(ids, start)
-        return sum((number != NOT_THERE).astype(int) for _, _, number in self._look_up(ids))[start:]
+        return np.sum([number != UNSEEN for _, _, number in self._look_up(ids)], axis=0)[start:]
 
     def logits(self, ids: Iterable[ArrayLike]) -> Array:
         """ln p of all c words after histories (B, words) of any length, of which the last order − 1 matter:  (B, c)"""
         with np.errstate(divide="ignore"):               # ln 0 = −∞, by maximum likelihood
             return np.log([self._distribution(history) for history in ids])
 
-    def _distribution(self, history):
+    def _distribution(self, history: ArrayLike) -> Array:
         history = checked_ids(history, self.size, "logits")
         p = self.p_0
-        known = [0]                                      # the numbers of the last 0, 1, … words of the history
         recent = history[max(len(history) - self.T, 0) :]
         numbers = [number for _, _, number in self._look_up(recent)][: len(recent)]
-        known += [int(number[-1]) for number in numbers]
+        known = [0, *(int(number[-1]) for number in numbers)]        # the numbers of the last 0, 1, … words
         for level, last in zip(self.levels, known):
-            if last == NOT_THERE:
+            if last == UNSEEN:
                 break
             words, shares = level.following(last, self.size)
             p = level.rest[last] * p
             p[words] += shares
         return p
 
-    def _look_up(self, ids):
+    def _look_up(self, ids: Array) -> Iterator[tuple["Level", Array, Array]]:
         """For k = 1, …, order: (level, the number of the k − 1 words before each word, of the k words up to it)."""
         before = np.zeros(len(ids), dtype=np.int64)
         for level in self._fitted():
             number = level.find(before, ids, self.size)
             yield level, before, number
-            before = np.concatenate([[NOT_THERE], number])[: len(ids)]
+            before = np.concatenate([[UNSEEN], number])[: len(ids)]
 
-    def _fitted(self):
-        if self.levels is None:
+    def _fitted(self) -> "list[Level]":
+        if not self.levels:
             raise UserError("this NGramModel has counted nothing yet; call fit(ids) with a training text first")
         return self.levels

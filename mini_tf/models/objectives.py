@@ -1,12 +1,11 @@
-"""What a model is trained on: a loss from its predictions and the words that followed."""
+"""Objectives: a loss from a model's predictions and the words that followed."""
 
 from mini_tf import ops
-from mini_tf.layers.embedding import ABSENT
 from mini_tf.ops.shapes import ids_to_device_of
 from mini_tf.types import Array, Backward
 
 
-def right_class(
+def label_cross_entropy(
     logits: Array, labels: Array, ignore: int | None = None, smoothing: float = 0.0
 ) -> tuple[float, Backward]:
     """The mean cross-entropy of labels (…) given logits (…, c), in nats, and its backward, from dloss to dlogits
@@ -18,7 +17,7 @@ def right_class(
     return loss, lambda dloss=1.0: loss_backward(dloss)[0]
 
 
-def next_words(logits: Array, following: Array) -> tuple[float, Backward]:
+def next_word_cross_entropy(logits: Array, following: Array) -> tuple[float, Backward]:
     """The mean cross-entropy of words, in nats, and its backward, from dloss to dlogits
 
     logits (B, T, c), after each word, with following (B, T), the words that came next;
@@ -26,18 +25,10 @@ def next_words(logits: Array, following: Array) -> tuple[float, Backward]:
     """
     if following.ndim == logits.ndim:
         following = following[:, -1]
-    return right_class(logits, following)
+    return label_cross_entropy(logits, following)
 
 
-def words_of_sentences(logits: Array, following: Array, smoothing: float = 0.0) -> tuple[float, Backward]:
-    """The mean cross-entropy of the words of sentences, in nats, and its backward; padding (−1) does not count
-
-    logits (B, U, c), after each word, with following (B, U), the words that came next. smoothing: of the labels
-    """
-    return right_class(logits, following, ABSENT, smoothing)
-
-
-def next_vector(prediction: Array, vectors: Array) -> tuple[float, Backward]:
+def vector_mse(prediction: Array, vectors: Array) -> tuple[float, Backward]:
     """The mean squared error of predicted word vectors, and its backward: both (B, n). The vectors are not trained."""
     loss, loss_backward = ops.mse(prediction, vectors)
-    return loss, lambda dloss: loss_backward(dloss)[0]
+    return loss, lambda dloss=1.0: loss_backward(dloss)[0]

@@ -3,9 +3,9 @@
 from mini_tf.backend import to_device_of, to_host
 from mini_tf.checks import generator
 from mini_tf.errors import UserError
-from mini_tf.layers import Embedding, LearnedPositions, Linear, MultiHeadAttention, walk_back
+from mini_tf.layers import Embedding, LearnedPositions, Linear, MultiHeadAttention, chain_rule
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.models.objectives import next_words
+from mini_tf.models.objectives import next_word_cross_entropy
 from mini_tf.models.options import check_embeddings, check_sizes, options_of
 from mini_tf.models.windows import WindowModel
 from mini_tf.types import Array, Backward
@@ -43,9 +43,8 @@ class OneAttention(WindowModel):
         """The mean cross-entropy of windows (B, T + 1) at every word, in nats, and its backward. No dropout."""
         self.check_windows(windows)
         logits, logits_backward = self(windows[:, :-1])          # (B, T, c)
-        loss, loss_backward = next_words(logits, windows[:, 1:])
-        backward = walk_back([logits_backward, loss_backward])
-        return loss, lambda dloss=1.0: backward(dloss)
+        loss, loss_backward = next_word_cross_entropy(logits, windows[:, 1:])
+        return loss, chain_rule([logits_backward, loss_backward])
 
     def __call__(self, ids: Array) -> tuple[Array, Backward]:
         """Scores (B, T′, c) of the word after each word of histories (B, T′), and the backward"""
@@ -55,7 +54,7 @@ class OneAttention(WindowModel):
         mask = np.tri(T, dtype=bool) & (to_host(ids) != ABSENT)[:, None, None, :]
         y, attention_backward = self.attention(x, to_device_of(mask, x))
         logits, A_backward = self.A(y)
-        return logits, walk_back([embedding_backward, positions_backward, attention_backward, A_backward])
+        return logits, chain_rule([embedding_backward, positions_backward, attention_backward, A_backward])
 
     def logits(self, ids: Array) -> Array:
         """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T."""

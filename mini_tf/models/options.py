@@ -1,4 +1,4 @@
-"""The options of a model: checked, and kept, so that a checkpoint can build the model again."""
+"""The options of a model: checked, and saved, so that a checkpoint can build the model again."""
 
 from collections.abc import Collection
 from typing import Any
@@ -10,13 +10,13 @@ from mini_tf.types import Array
 import numpy as np
 from numpy.typing import DTypeLike
 
-MOST = {"T": 100_000, "L": 1_000, "blocks": 1_000}       # far more than fits into a memory
+MOST = {"T": 100_000, "L": 1_000, "blocks": 1_000}       # far more than fits into any memory
 NO_OPTIONS = ("self", "embeddings", "frequencies", "seed")               # they set parameters, which a checkpoint has
 
 
-def options_of(given: dict[str, Any]) -> dict[str, Any]:
+def options_of(arguments: dict[str, Any]) -> dict[str, Any]:
     """The options among the constructor's arguments: {name: value}, from its locals() in its first line."""
-    return {name: value for name, value in given.items() if name not in NO_OPTIONS}
+    return {name: value for name, value in arguments.items() if name not in NO_OPTIONS}
 
 
 def check_embeddings(embeddings: Array) -> None:
@@ -59,12 +59,15 @@ def check_choice(name: str, value: str | None, choices: Collection[str | None]) 
         raise UserError(f"{name} {shown(value)} is unknown, expected one of {', '.join(map(str, choices))}")
 
 
-def check_share(name: str, share: float, below: float = 1) -> None:
-    """Raises UserError unless 0 ≤ share < below."""
-    if not is_number(share) or not 0 <= share < below:
-        raise UserError(f"{name} is {shown(share)}, expected 0 ≤ {name} < {below:.3g}")
+def check_rates(below: float = 1, /, **rates: float) -> None:
+    """Raises UserError for the first that is not 0 ≤ rate < below."""
+    for name, value in rates.items():
+        if not is_number(value) or not 0 <= value < below:
+            raise UserError(f"{name} is {shown(value)}, expected 0 ≤ {name} < {below:.3g}")
 
 
-def check_dropout(rate: float, below: float = 1) -> None:
-    """Raises UserError unless 0 ≤ rate < below."""
-    check_share("dropout", rate, below)
+def check_texts(ids: Array, T: int, model: str) -> Array:
+    """The ids (B, T′) themselves. Raises ValueError, which names the model, for more than T words."""
+    if ids.ndim != 2 or ids.shape[1] > T:
+        raise ValueError(f"{model}: ids have shape {ids.shape}, expected (B, at most T = {T})")
+    return ids

@@ -1,32 +1,31 @@
 """The recurrent language model: one state, updated by every word."""
 
-from collections.abc import Callable
 
 from mini_tf.backend import to_device_of, to_host
 from mini_tf.checks import generator
-from mini_tf.layers import Dropout, Embedding, Layer, Linear, Recurrent, walk_back
-from mini_tf.metrics import log_shares, log_softmax_at
-from mini_tf.models.objectives import next_words
-from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
+from mini_tf.layers import Dropout, Embedding, Layer, Linear, Parameter, Recurrent, chain_rule
+from mini_tf.metrics import log_frequencies, log_softmax_at
+from mini_tf.models.objectives import next_word_cross_entropy
+from mini_tf.models.options import check_choice, check_embeddings, check_flags, check_rates, check_sizes, options_of
 from mini_tf.models.text_model import TextModel, checked_ids, checked_start
 from mini_tf.ops.recurrent import ACTIVATIONS
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Progress
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-PIECE = 256              # words read at a time when only probabilities are wanted
+CHUNK = 256              # words read at a time when only probabilities are computed
 
 
 class RecurrentModel(TextModel, Layer):
     """h_t = f(x_t·Wx + h_{t−1}·Wh + b),   logits_t = h_t·U + b₂;   f tanh or relu, h_0 learned
 
     embeddings (c, n)    initial word vectors
-    frequencies (c,)     how often each word occurs in training: b₂ starts at the ln of its share; equal if not given
+    frequencies (c,)     counts of the words in the training text: b₂ starts at their log frequencies; equal by default
     k                    entries of the state
     T                    words in a batch's windows; gradients go back through so many
     train_embeddings     learn the word vectors too
-    dropout              share of the entries of x_t, and of h_t on its way to the readout, dropped in training
+    dropout              fraction of the entries of x_t, and of h_t on its way to the readout, dropped in training
 
     A batch is an integer array (B, T + 1) of consecutive words. Teacher forcing: each word is predicted from the true
     words before it, not from predictions. U starts at 0, so an untrained model knows the frequencies of words and
@@ -43,7 +42,7 @@ class RecurrentModel(TextModel, Layer):
         check_embeddings(embeddings)
         check_sizes(T=T, k=k)
         check_flags(train_embeddings=train_embeddings)
-        check_dropout(dropout)
+        check_rates(dropout=dropout)
         check_choice("activation", activation, ACTIVATIONS)
         rng = generator(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
@@ -52,30 +51,29 @@ class RecurrentModel(TextModel, Layer):
         self.dropout = Dropout(dropout)
         self.recurrent = Recurrent(n, k, rng, activation, dtype)
         self.readout = Linear(k, self.c, dtype=dtype)            # U, b₂
-        self.readout.b.data[...] = log_shares(frequencies, self.c)
+        self.readout.b = Parameter(log_frequencies(frequencies, self.c).astype(dtype))
 
     def loss(
         self, windows: Array, rng: np.random.Generator | None = None, state: Array | None = None
     ) -> tuple[float, Backward]:
-        """The mean cross-entropy of windows (B, T + 1) at every word, and its backward, from h_0 or from a state (B, k)
+        """The mean cross-entropy of windows (B, T + 1) at every word, and its backward. An rng turns dropout on.
 
-        An rng turns dropout on.
+        The states start from h_0, or from a state (B, k).
         """
-        loss, backward, _ = self.loss_and_state(windows, rng, state)
-        return loss, backward
+        return self.loss_and_state(windows, rng, state)[:2]
 
     def loss_and_state(
         self, windows: Array, rng: np.random.Generator | None = None, state: Array | None = None
     ) -> tuple[float, Backward, Array]:
-        """The same, and the state (B, k) after the last word but one, from which the next batch can go on."""
+        """`loss`, and the state (B, k) after the last word but one, from which the next batch can continue."""
         if windows.ndim != 2 or windows.shape[1] < 2:
             raise ValueError(f"RecurrentModel: windows have shape {windows.shape}, expected (B, T + 1) with T ≥ 1")
         h, read_backward = self.read(windows[:, :-1], state, rng)
-        kept, dropout_backward = self.dropout(h, rng)
-        logits, readout_backward = self.readout(kept)            # (B, T, c)
-        loss, loss_backward = next_words(logits, windows[:, 1:])
-        backward = walk_back([read_backward, dropout_backward, readout_backward, loss_backward])
-        return loss, (lambda dloss=1.0: backward(dloss)), h[:, -1].copy()      # not a view, which would keep all of h
+        dropped, dropout_backward = self.dropout(h, rng)
+        logits, readout_backward = self.readout(dropped)         # (B, T, c)
+        loss, loss_backward = next_word_cross_entropy(logits, windows[:, 1:])
+        backward = chain_rule([read_backward, dropout_backward, readout_backward, loss_backward])
+        return loss, backward, h[:, -1].copy()                   # not a view, which would keep all of h
 
     def read(
         self, ids: Array, state: Array | None = None, rng: np.random.Generator | None = None
@@ -84,7 +82,7 @@ class RecurrentModel(TextModel, Layer):
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
         x, dropout_backward = self.dropout(x, rng)
         h, recurrent_backward = self.recurrent(x, state)         # (B, T, k)
-        return h, walk_back([embedding_backward, dropout_backward, recurrent_backward])
+        return h, chain_rule([embedding_backward, dropout_backward, recurrent_backward])
 
     def logits_after_each(self, ids: Array, state: Array | None = None) -> Array:
         """Scores (B, T, c) of the word after each of (B, T) words."""
@@ -96,15 +94,13 @@ class RecurrentModel(TextModel, Layer):
         if ids.shape[1] == 0:
             return self.readout(self.recurrent.start(len(ids)))[0]
         h, _ = self.read(ids)
-        return self.readout(h[:, -1])[0]                         # only the last word's prediction is wanted
+        return self.readout(h[:, -1])[0]                         # only the last word's prediction is needed
 
     def reader(self) -> "StateReader":
         """A reader that keeps the state: it depends on every word read."""
         return StateReader(self)
 
-    def log_probabilities(
-        self, ids: ArrayLike, start: int = 0, on_batch: Callable[[int, int], None] | None = None
-    ) -> Array:
+    def log_probabilities(self, ids: ArrayLike, start: int = 0, on_batch: Progress = None) -> Array:
         """ln p of each word from `start` on, given all words before it, read once from left to right: (words − start,)
 
         ids (words,); on_batch(done, of) is called after each piece, for a progress bar.
@@ -115,16 +111,16 @@ class RecurrentModel(TextModel, Layer):
         state, log_p = self.recurrent.start(1), [np.zeros(0)]
         if start == 0 and len(ids):
             log_p.append(log_softmax_at(self.readout(state)[0], ids[:1]))
-        for first in range(0, len(ids) - 1, PIECE):
-            given, following = ids[first : first + PIECE], ids[first + 1 : first + PIECE + 1]
-            h, _ = self.read(given[None], state)
+        for first in range(0, len(ids) - 1, CHUNK):
+            words, following = ids[first : first + CHUNK], ids[first + 1 : first + CHUNK + 1]
+            h, _ = self.read(words[None], state)
             state = h[:, -1].copy()
-            wanted = max(start - first - 1, 0)                   # skip predictions before `start`
-            if wanted < len(following):
-                logits, _ = self.readout(h[0, wanted : len(following)])
-                log_p.append(log_softmax_at(logits, following[wanted:]))
+            skipped = max(start - first - 1, 0)                  # predictions before `start`
+            if skipped < len(following):
+                logits, _ = self.readout(h[0, skipped : len(following)])
+                log_p.append(log_softmax_at(logits, following[skipped:]))
             if on_batch:
-                on_batch(max(first + len(given) - start, 0), len(ids) - start)
+                on_batch(max(first + len(words) - start, 0), len(ids) - start)
         return np.concatenate(log_p)
 
 
@@ -148,13 +144,15 @@ class CarriedState(Layer):
 
     So predictions depend on all words so far, while gradients go back T words and no further: truncated backpropagation
     through time. A batch whose first words are not the last ones of the batch before starts from h_0 again. So does
-    every `anew`-th batch: only such batches train h_0, and a bad state is not carried on for ever.
+    every `anew`-th batch: only such batches train h_0, and a bad state is not carried on forever.
     Source: Williams, Peng 1990; Mikolov et al. 2010
     """
 
     def __init__(self, model: RecurrentModel, anew: int | None = None):
         self.model, self.anew = model, anew
-        self.carried, self.last_words, self.batches = None, None, 0
+        self.carried: Array | None = None
+        self.last_words: Array | None = None
+        self.batches = 0
 
     def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """model.loss, from the carried state."""
@@ -162,12 +160,12 @@ class CarriedState(Layer):
 
     def carried_to(self, windows: Array) -> Array | None:
         """The state that the windows of the next batch start from; None if they start from h_0."""
-        goes_on = self.last_words is not None and np.array_equal(to_host(windows[:, 0]), self.last_words)
+        continued = self.last_words is not None and np.array_equal(to_host(windows[:, 0]), self.last_words)
         if self.anew and self.batches % self.anew == 0:
-            goes_on = False
+            continued = False
         self.last_words = to_host(windows[:, -1]).copy()
         self.batches += 1
-        return self.carried if goes_on else None
+        return self.carried if continued else None
 
     def loss_from(
         self, carried: Array | None, windows: Array, rng: np.random.Generator | None = None
@@ -177,7 +175,7 @@ class CarriedState(Layer):
         return loss, backward
 
     def state(self) -> dict[str, Array]:
-        if self.carried is None:
+        if self.carried is None or self.last_words is None:
             return {}
         return {"carried": self.carried, "last_words": self.last_words, "batches": np.array([self.batches])}
 

@@ -1,4 +1,4 @@
-"""What a model looks at: the weights of its attention, and the gradient of its answer with respect to each word."""
+"""Saliency: the weights of attention, and the gradient of a classifier's answer with respect to each word."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,26 +10,26 @@ from mini_tf.kernels import reference_only
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_softmax
 from mini_tf.models.classifier import Classifier
-from mini_tf.models.objectives import right_class
-from mini_tf.ops.op import watching
+from mini_tf.models.objectives import label_cross_entropy
+from mini_tf.ops.op import Op, watching
 from mini_tf.types import Array
 
 import numpy as np
 
 
-def attention_seen(call: Callable[[], Any]) -> list[Array]:
+def record_attention(call: Callable[[], Any]) -> list[Array]:
     """Every A = softmax(…) of attention, (B, H, Tq, Tk) each, that is computed while call() runs, in order."""
-    found = []
+    recorded: list[Array] = []
 
-    def keep(op, run, *inputs, **options):
+    def record(op: Op[..., Any], run: Callable[..., Any], *inputs: Any, **options: Any) -> Any:
         y, backward = run(*inputs, **options)
         if op in (ops.softmax, ops.masked_softmax):
-            found.append(to_host(y))
+            recorded.append(to_host(y))
         return y, backward
 
-    with reference_only(), watching(keep):               # attention's twin would not call softmax
+    with reference_only(), watching(record):             # attention's twin would not call softmax
         call()
-    return found
+    return recorded
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Saliency:
     """How a classifier's answer depends on each of T words.
 
     log_p         (classes,) ln p of each class
-    chosen        the class asked about, k
+    chosen        the class in question, k
     norm          (T,)  ‖dx_t‖, where dx_t = ∂ ln p_k/∂x_t: how much a small change of the word's vector could change
                   the answer
     contribution  (T,)  dx_t·x_t: what ln p_k would lose, to first order, if the vector shrank to nothing. Above 0 the
-                  word speaks for the class, below 0 against it. A layer that begins with a norm hardly minds a shorter
-                  vector, so these numbers are small; lab 09 compares them with dx_t·(x_t − mean of all words)
+                  word speaks for the class, below 0 against it. A layer that begins with a norm hardly depends on the
+                  vector's length, so these numbers are small; lab 09 compares them with dx_t·(x_t − mean of all words)
     """
 
     log_p: np.ndarray
@@ -67,7 +67,7 @@ def saliency(model: Classifier, ids: Array, chosen: int | None = None) -> Salien
     logits, backward = model.from_vectors(x, ids[None] != ABSENT)
     log_p = log_softmax(logits)[0]
     chosen = int(log_p.argmax()) if chosen is None else chosen
-    _, loss_backward = right_class(logits, np.array([chosen]))
+    _, loss_backward = label_cross_entropy(logits, np.array([chosen]))
     dx = -backward(loss_backward())                              # of +ln p_k
-    model.clear_gradients()                                      # its parameters' gradients were not wanted
+    model.clear_gradients()                                      # of its parameters, which are not needed
     return Saliency(log_p, chosen, to_host((dx * dx).sum(-1)[0]) ** 0.5, to_host((dx * x).sum(-1)[0]))

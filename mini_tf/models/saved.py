@@ -1,4 +1,4 @@
-"""What a checkpoint needs of a model: to find its class by name, and to build it again."""
+"""What a checkpoint needs of a model: its class, by name, and its options, to build it again."""
 
 from inspect import signature
 from math import prod
@@ -10,8 +10,8 @@ from mini_tf.types import Array
 
 import numpy as np
 
-# Of which sizes the parameters of some model have at least the product as entries
-PRODUCTS = [
+# Sizes whose product is at most the number of parameters, for any model that has them
+PRODUCTS: list[tuple[str, ...]] = [
     ("L", "n", "H", "m"), ("L", "n", "f"), ("n", "classes"), ("n", "source_words"), ("n", "target_words"),
 ]  # fmt: skip
 SIZES = ("T", "L", "H", "m", "n", "f", "k", "blocks", "classes", "source_words", "target_words")
@@ -20,18 +20,18 @@ SIZES = ("T", "L", "H", "m", "n", "f", "k", "blocks", "classes", "source_words",
 class SavedModel:
     """Base of models that can be saved. A model's `config` has the options that it was built with."""
 
-    classes = {}                     # name -> class of all models: a checkpoint names its own
+    registry: dict[str, type["SavedModel"]] = {}                          # by name, which a checkpoint has
 
-    def __init_subclass__(cls):
+    def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        SavedModel.classes[cls.__name__] = cls
+        SavedModel.registry[cls.__name__] = cls
 
     @classmethod
-    def rebuilt(cls, config: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        """A model with these options, for parameters {name: array}, which are still to be put into it.
+    def from_config(cls, config: dict[str, Any], arrays: dict[str, Array]) -> Self:
+        """A model with these options, untrained, that has room for the parameters {name: array}.
 
         Raises KeyError or TypeError if the options or the parameters are not this class's, and UserError for options
-        that do not fit: before any memory is taken, if they are too large for these parameters.
+        that do not fit: before it allocates anything, if they are too large for these parameters.
         """
         cls.check_fits(config, arrays)
         return cls(**config)
@@ -40,8 +40,7 @@ class SavedModel:
     def check_fits(cls, config: dict[str, Any], arrays: dict[str, Array], **more: int) -> None:
         """Raises UserError for sizes in the configuration that are too large for the parameters {name: array}.
 
-        more: sizes that are not in the configuration. Of T, only some parameters depend: it has a limit in
-        `check_sizes`.
+        more: sizes that are not in the configuration. Few parameters depend on T: `check_sizes` has a limit for it.
         """
         if not isinstance(config, dict):
             raise TypeError(f"the configuration is a {type(config).__name__}, expected a dict of options")
@@ -55,24 +54,24 @@ class SavedModel:
             products.append(("T", "n", "c"))
         if options.get("composition") == "concatenation":
             products.append(("T", "n", "k"))
-        room = {("L",): len(arrays), ("blocks",): len(arrays)}           # each has arrays of its own
-        room |= dict.fromkeys(products, sum(array.size for array in arrays.values()))
-        for names, most in room.items():
+        limits: dict[tuple[str, ...], int] = {("L",): len(arrays), ("blocks",): len(arrays)}     # each has its arrays
+        limits |= dict.fromkeys(products, sum(array.size for array in arrays.values()))
+        for names, most in limits.items():
             if all(name in sizes for name in names) and prod(sizes[name] for name in names) > most:
-                given = ", ".join(f"{name} = {sizes[name]:,}" for name in names)
-                raise UserError(f"the configuration says {given}: too large for the {len(arrays)} arrays of "
+                listed = ", ".join(f"{name} = {sizes[name]:,}" for name in names)
+                raise UserError(f"the configuration says {listed}: too large for the {len(arrays)} arrays of "
                                 "parameters; the file is damaged")  # fmt: skip
 
 
-class MadeOfWordVectors(SavedModel):
+class EmbeddingModel(SavedModel):
     """A model whose first argument is the table of initial word vectors (c, n), which is then among its parameters."""
 
     @classmethod
-    def rebuilt(cls, config: dict[str, Any], arrays: dict[str, Array]) -> Self:
+    def from_config(cls, config: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """See SavedModel."""
         table = arrays.get("embedding.table", arrays.get("trunk.embedding.table"))
         if table is None:
             raise KeyError("embedding.table")
         check_embeddings(table)
         cls.check_fits(config, arrays, c=table.shape[0], n=table.shape[1])
-        return cls(np.zeros_like(table), **config)
+        return cls(np.zeros_like(table), **config)  # type: ignore[call-arg]  # subclasses take the table first

@@ -1,15 +1,15 @@
 """The interface of every language model."""
 
 import operator
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mini_tf.backend import to_host
 from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
-from mini_tf.metrics import LossPart, log_softmax, mean_of
-from mini_tf.models.reading import MemoryReader, WindowReader
-from mini_tf.models.saved import MadeOfWordVectors
-from mini_tf.types import Array
+from mini_tf.metrics import LossPart, mean_of
+from mini_tf.models.reading import CachedReader, WindowReader
+from mini_tf.models.saved import EmbeddingModel
+from mini_tf.types import Array, Progress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,37 +18,33 @@ if TYPE_CHECKING:
     from mini_tf.models.recurrent import StateReader
 
 
-class TextModel(MadeOfWordVectors):
-    """A model that says how probable the next word is. It defines
+class TextModel(EmbeddingModel):
+    """A language model. It defines T, c, logits, log_probabilities and, if it is trained by gradients,
 
-    T                                    the most words of a history that it sees, or that a batch's windows have
-    c                                    words in its vocabulary
-    logits(ids (B, T′)) → (B, c)         scores of the word that follows histories of any length T′ from 0 to T:
-                                         softmax(logits) are its probabilities
-    log_probabilities(ids, start)        ln p of each word of a text from `start` on, given the words before it
+        loss(batch, rng) → loss, backward
 
-    and, if it is trained by gradients, loss(batch, rng) → loss, backward. The rest follows from these.
+    The rest follows from these.
     """
 
-    T: int
-    c: int
+    T: int                               # the most words of a history that it sees, or that a batch's windows have
+    c: int                               # words in its vocabulary
 
-    def next_word_log_probabilities(self, ids: Array) -> Array:
-        """ln p (B, c) of the word that follows histories (B, T′), in double precision, on the host."""
-        return log_softmax(self.logits(ids))
+    def logits(self, ids: Array) -> Array:
+        """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T: softmax gives p."""
+        raise NotImplementedError
 
-    def mean_loss(
-        self, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None
-    ) -> float:
+    def log_probabilities(self, ids: ArrayLike, start: int = 0, on_batch: Progress = None) -> Array:
+        """ln p of each word of a text from `start` on, given the words before it."""
+        raise NotImplementedError
+
+    def mean_loss(self, ids: Array, most: int | None = None, on_batch: Progress = None) -> float:
         """The mean loss of the words of ids from the T-th on, in nats; with `most`, of so many of them.
 
         Raises UserError when there is no such word, and for most < 1.
         """
         return mean_of(self.loss_parts(ids, most, on_batch))
 
-    def loss_parts(
-        self, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None
-    ) -> list[LossPart]:
+    def loss_parts(self, ids: Array, most: int | None = None, on_batch: Progress = None) -> list[LossPart]:
         """The parts of this mean loss; here one, since the text is read from left to right, up to the `most`-th."""
         checked_long_enough(ids, self.T)
         if most is not None:
@@ -56,19 +52,24 @@ class TextModel(MadeOfWordVectors):
             ids = ids[: self.T + most]
         return [lambda: (-self.log_probabilities(ids, self.T, on_batch).mean(), 1)]      # the weight of the only part
 
-    def reader(self) -> "WindowReader | MemoryReader | StateReader":
+    def reader(self) -> "WindowReader | CachedReader | StateReader":
         """A reader that takes a text from left to right, to continue it: see `models/reading.py`."""
         return WindowReader(self)
 
 
-def checked_ids(ids: ArrayLike, size: int, where: str) -> Array:
-    """ids as a flat int64 array. Raises UserError for other shapes and dtypes, and for ids outside 0 … size − 1."""
-    ids = np.asarray(ids)
+def checked_ids(ids: ArrayLike, size: int, where: str, least: int = 0) -> Array:
+    """ids as a flat int64 array. Raises UserError for other shapes and dtypes, and for ids not in least … size − 1."""
+    try:
+        ids = to_host(ids)
+    except ValueError:                                   # lists of different lengths
+        ids = np.asarray(None)
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-        raise UserError(f"{where}: ids have shape {ids.shape} and dtype {ids.dtype}, expected integers in one row")
-    outside = np.flatnonzero((ids < 0) | (ids >= size))
-    if outside.size:
-        raise UserError(f"{where}: word {outside[0]} has the id {ids[outside[0]]}, expected ids from 0 to {size - 1}")
+        raise UserError(f"{where}: ids have shape {ids.shape} and dtype {ids.dtype}, expected integers in one row: try "
+                        "vocabulary.encode(tokenize(text))")  # fmt: skip
+    outside = (ids < least) | (ids >= size)
+    if outside.any():
+        t = outside.argmax()
+        raise UserError(f"{where}: word {t} has the id {ids[t]}, expected ids from {least} to {size - 1}")
     return ids.astype(np.int64)
 
 

@@ -1,6 +1,6 @@
 """The encoder-decoder transformer: from a sentence to its translation."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mini_tf.checks import generator
 from mini_tf.errors import UserError
@@ -15,20 +15,21 @@ from mini_tf.layers import (
     PositionalEncoding,
     TiedReadout,
     TransformerLayer,
-    walk_back,
+    chain_rule,
 )
+from mini_tf.layers.embedding import ABSENT
 from mini_tf.layers.linear import normal
-from mini_tf.models.objectives import words_of_sentences
+from mini_tf.models.objectives import label_cross_entropy
 from mini_tf.models.options import (
     check_choice,
-    check_dropout,
     check_dtype,
     check_flags,
-    check_share,
+    check_rates,
     check_sizes,
+    check_texts,
     options_of,
 )
-from mini_tf.models.saliency import attention_seen
+from mini_tf.models.saliency import record_attention
 from mini_tf.models.saved import SavedModel
 from mini_tf.types import Array, Backward
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from mini_tf.training.pair_batches import SentenceBatch
 
 TIES = {
-    "none": "three matrices: the vectors of source words, those of target words, and the readout",
+    "none": "three matrices: the vectors of source words, the vectors of target words, and the readout",
     "readout": "the readout is the table of the target words' vectors, transposed",
     "all": "one table for source words, target words and the readout; both languages share one vocabulary",
 }
@@ -56,7 +57,7 @@ class Translator(SavedModel, Layer):
     norm                 "before" each branch (Xiong et al.), or "after" each sum (Vaswani et al.)
     tied                 "none", "readout" or "all": see TIES
     bias                 attention's four products have biases
-    dropout              share of the entries of word vectors and of each branch's output dropped in training
+    dropout              fraction of the entries of word vectors and of each branch's output dropped in training
     smoothing            of the labels in training: see ops.cross_entropy
 
     A batch has source (B, S), and target (B, U + 2): [SOS], the U words, [EOS]; −1 after a sentence's end is padding.
@@ -73,35 +74,26 @@ class Translator(SavedModel, Layer):
         check_sizes(source_words=source_words, target_words=target_words, n=n, T=T, L=L, H=H, m=m, f=f)
         check_choice("norm", norm, ("before", "after"))
         check_choice("tied", tied, TIES)
-        check_dropout(dropout)
-        check_share("smoothing", smoothing)
+        check_rates(dropout=dropout, smoothing=smoothing)
         check_flags(bias=bias)
         check_dtype(dtype)
-        if n % 2:
-            raise UserError(f"n is {n}, expected an even n: positions come in pairs of cosine and sine")
         if tied == "all" and source_words != target_words:
             raise UserError(f"tied='all' needs one vocabulary of both languages, got sizes {source_words} and "
                             f"{target_words}")  # fmt: skip
         rng = generator(seed)
         self.T, self.sizes, self.smoothing = T, (source_words, target_words), smoothing
-
-        def table(size):
-            return Embedding(normal(rng, (size, n), n**-0.5, dtype))
-
-        def layers(kind, **options):
-            sizes = {"norm": norm, "f": f, "scale": m**-0.5, "bias": bias, "dropout": dropout, "dtype": dtype}
-            return [kind(n, H, m, rng, **sizes, **options) for _ in range(L)]
-
-        def trunk(kind, embedding, layers):
-            last_norm = LayerNorm(n, dtype) if norm == "before" else None
-            positions = PositionalEncoding(T, n)
-            return kind(embedding, layers, T=T, positions=positions, norm=last_norm, scale=n**0.5, dropout=dropout)
-
-        read = table(source_words)
-        written = read if tied == "all" else table(target_words)
-        self.encoder = trunk(Encoder, read, layers(TransformerLayer, relu=False))
-        self.decoder = trunk(Decoder, written, layers(DecoderLayer))
-        self.readout = Linear(n, target_words, bias=False, dtype=dtype) if tied == "none" else TiedReadout(written)
+        sizes: dict[str, Any] = {"f": f, "scale": m**-0.5, "dropout": dropout, "dtype": dtype}
+        options: dict[str, Any] = {"T": T, "positions": PositionalEncoding(T, n), "scale": n**0.5, "dropout": dropout}
+        last_norms = [LayerNorm(n, dtype) if norm == "before" else None for _ in range(2)]
+        source_table = Embedding(normal(rng, (source_words, n), n**-0.5, dtype))
+        target_table = source_table
+        if tied != "all":
+            target_table = Embedding(normal(rng, (target_words, n), n**-0.5, dtype))
+        encoder_layers = [TransformerLayer(n, H, m, rng, relu=False, norm=norm, bias=bias, **sizes) for _ in range(L)]
+        decoder_layers = [DecoderLayer(n, H, m, rng, norm=norm, bias=bias, **sizes) for _ in range(L)]
+        self.encoder = Encoder(source_table, encoder_layers, norm=last_norms[0], **options)
+        self.decoder = Decoder(target_table, decoder_layers, norm=last_norms[1], **options)
+        self.readout = Linear(n, target_words, bias=False, dtype=dtype) if tied == "none" else TiedReadout(target_table)
 
     def loss(self, batch: "SentenceBatch", rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy of the words of the translations and their [EOS], in nats, and its backward.
@@ -114,9 +106,8 @@ class Translator(SavedModel, Layer):
         Phi, decoder_backward = self.decoder(batch.target[:, :-1], Z, Z_mask, rng)   # (B, U + 1, n)
         logits, readout_backward = self.readout(Phi)                                 # (B, U + 1, c)
         smoothing = 0.0 if rng is None else self.smoothing
-        loss, loss_backward = words_of_sentences(logits, batch.target[:, 1:], smoothing)
-        backward = walk_back([encoder_backward, decoder_backward, readout_backward, loss_backward])
-        return loss, lambda dloss=1.0: backward(dloss)
+        loss, loss_backward = label_cross_entropy(logits, batch.target[:, 1:], ABSENT, smoothing)
+        return loss, chain_rule([encoder_backward, decoder_backward, readout_backward, loss_backward])
 
     def logits(self, source: Array, target: Array) -> Array:
         """Scores (B, U, c) of the word after each word of target (B, U), given source (B, S)."""
@@ -132,40 +123,39 @@ class Translator(SavedModel, Layer):
     def check(self, *sentences: Array) -> None:
         """Raises ValueError unless all are (B, words) with at most T words."""
         for ids in sentences:
-            if ids.ndim != 2 or ids.shape[1] > self.T:
-                raise ValueError(f"Translator: sentences have shape {ids.shape}, expected (B, at most T = {self.T})")
+            check_texts(ids, self.T, "Translator")
 
 
 class Writer:
-    """Writes translations word by word, several hypotheses for each of B sentences; remembers keys and values."""
+    """Incremental decoding: writes translations word by word, k hypotheses for each of B sentences, with a KV cache."""
 
     def __init__(self, model: Translator, source: Array):
         self.model, self.sentences, self.k = model, len(source), 1
         self.mask = model.encoder.mask(source)
-        self.memory = model.decoder.new_memory(model.encoder(source)[0], model.T)
+        self.cache = model.decoder.new_cache(model.encoder(source)[0], model.T)
 
     def read(self, words: Array) -> Array:
         """Scores (B, k, c) of what follows one more word of each hypothesis: words (B, k)"""
         B, self.k = words.shape
-        Phi = self.model.decoder.write(words.reshape(B * self.k, 1), self.memory, self.mask)
+        Phi = self.model.decoder.decode(words.reshape(B * self.k, 1), self.cache, self.mask)
         return self.model.readout(Phi.reshape(B, self.k, -1))[0]
 
     def choose(self, sentences: Array, hypotheses: Array) -> None:
-        """Go on with these sentences (B′,), and these hypotheses of each (B′, k′)."""
+        """Continue with these sentences (B′,), and these hypotheses of each (B′, k′)."""
         rows = (sentences[:, None] * self.k + hypotheses).reshape(-1)
-        for written, read in self.memory:
-            written.choose(rows)
-            read.choose(sentences)
+        for target_cache, source_cache in self.cache:
+            target_cache.select(rows)
+            source_cache.select(sentences)
         if self.mask is not None:
             self.mask = self.mask[sentences]
 
 
 def attention_weights(model: Translator, source: Array, target: Array) -> dict[str, Array]:
-    """How much each word attends to each word: every A, while the model reads source (S,) and target (U,).
+    """The attention matrices A of all layers and heads, while the model reads source (S,) and target (U,).
 
     {"encoder": (L, H, S, S), "decoder": (L, H, U, U), "across": (L, H, U, S)}: layers, heads, queries, keys
     """
-    found = [A[0] for A in attention_seen(lambda: model.logits(source[None], target[None]))]
+    all_weights = [A[0] for A in record_attention(lambda: model.logits(source[None], target[None]))]
     L = len(model.encoder.layers)
-    kinds = {"encoder": found[:L], "decoder": found[L::2], "across": found[L + 1 :: 2]}
+    kinds = {"encoder": all_weights[:L], "decoder": all_weights[L::2], "across": all_weights[L + 1 :: 2]}
     return {kind: np.stack(weights) for kind, weights in kinds.items()}

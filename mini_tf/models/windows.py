@@ -1,17 +1,17 @@
 """Models that predict the next word from a window of the words before it."""
 
-from collections.abc import Callable
 from functools import partial
 
 from mini_tf.backend import to_host
 from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
-from mini_tf.layers import Layer
+from mini_tf.layers import KVCache, Layer, Linear, TiedReadout, Trunk
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import LossPart, log_softmax_at
-from mini_tf.models.objectives import next_words
+from mini_tf.models.objectives import next_word_cross_entropy
+from mini_tf.models.reading import CachedReader, WindowReader
 from mini_tf.models.text_model import TextModel, checked_ids, checked_long_enough, checked_start
-from mini_tf.types import Array
+from mini_tf.types import Array, Progress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,9 +25,7 @@ class WindowModel(TextModel, Layer):
     def check_windows(self, windows: Array) -> None:
         """Raise ValueError unless windows are (B, T + 1)."""
         if windows.ndim != 2 or windows.shape[1] != self.T + 1:
-            raise ValueError(
-                f"{type(self).__name__}: windows have shape {windows.shape}, expected (B, {self.T + 1})"
-            )
+            raise ValueError(f"{type(self).__name__}: windows have shape {windows.shape}, expected (B, {self.T + 1})")
 
     def check_histories(self, ids: Array) -> Array:
         """The ids (B, T′) themselves. Raises ValueError for more than T words."""
@@ -44,12 +42,10 @@ class WindowModel(TextModel, Layer):
 
     def next_word_loss(self, windows: Array) -> float:
         """The cross-entropy of the last word of windows (B, T + 1), given the words before it; no backward."""
-        return next_words(self.logits(windows[:, :-1]), windows[:, -1])[0]
+        return next_word_cross_entropy(self.logits(windows[:, :-1]), windows[:, -1])[0]
 
-    def loss_parts(
-        self, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None
-    ) -> list[LossPart]:
-        """Of the words of ids from the T-th on, each given T words; or of `most` of them, evenly spaced."""
+    def loss_parts(self, ids: Array, most: int | None = None, on_batch: Progress = None) -> list[LossPart]:
+        """For the words of ids from the T-th on, each given T words; or for `most` of them, evenly spaced."""
         checked_long_enough(ids, self.T)
         if most is not None:
             check_whole(most=most)
@@ -57,18 +53,16 @@ class WindowModel(TextModel, Layer):
         if most is not None and most < len(ends):
             ends = ends[np.linspace(0, len(ends) - 1, most).astype(int)]
 
-        def measure(first):
-            some = ends[first : first + BATCH]
-            loss = self.next_word_loss(windows_ending_at(ids, some, self.T))
+        def measure(first: int) -> tuple[float, int]:
+            batch = ends[first : first + BATCH]
+            loss = self.next_word_loss(windows_ending_at(ids, batch, self.T))
             if on_batch:
-                on_batch(first + len(some), len(ends))
-            return loss, len(some)
+                on_batch(first + len(batch), len(ends))
+            return loss, len(batch)
 
         return [partial(measure, first) for first in range(0, len(ends), BATCH)]
 
-    def log_probabilities(
-        self, ids: ArrayLike, start: int = 0, on_batch: Callable[[int, int], None] | None = None
-    ) -> Array:
+    def log_probabilities(self, ids: ArrayLike, start: int = 0, on_batch: Progress = None) -> Array:
         """ln p of each word from `start` on, given the T words before it, or as many as there are: (words − start,)
 
         ids (words,); on_batch(done, of) is called after each batch, for a progress bar.
@@ -79,13 +73,41 @@ class WindowModel(TextModel, Layer):
         log_p, ends = [], np.arange(start, len(ids))
         short = ends[ends < self.T]                      # their histories differ in length
         long = ends[ends >= self.T]
-        for some in [*short[:, None], *(long[first : first + BATCH] for first in range(0, len(long), BATCH))]:
-            reach = min(self.T, int(some[0]))
-            windows = windows_ending_at(ids, some, reach)                        # (B, reach + 1)
+        for batch in [*short[:, None], *(long[first : first + BATCH] for first in range(0, len(long), BATCH))]:
+            length = min(self.T, int(batch[0]))
+            windows = windows_ending_at(ids, batch, length)                      # (B, length + 1)
             log_p.append(log_softmax_at(self.logits(windows[:, :-1]), windows[:, -1]))
             if on_batch:
-                on_batch(int(some[-1]) + 1 - start, len(ids) - start)
+                on_batch(int(batch[-1]) + 1 - start, len(ids) - start)
         return np.concatenate([np.zeros(0), *log_p])
+
+
+class CausalTransformer(WindowModel):
+    """Base of models with a causal trunk and a readout A at every word, which can read with a cache."""
+
+    trunk: Trunk
+    A: Linear | TiedReadout
+
+    def logits(self, ids: Array) -> Array:
+        """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T."""
+        ids = self.check_histories(ids)
+        return self.read(ids if ids.shape[1] else np.full((len(ids), 1), ABSENT))
+
+    def logits_after_each(self, ids: Array) -> Array:
+        """Scores (B, T′, c) of the word after each word of histories (B, T′)."""
+        return self.A(self.trunk(self.check_histories(ids))[0])[0]
+
+    def reader(self) -> CachedReader | WindowReader:
+        return CachedReader(self) if self.trunk.layers else WindowReader(self)
+
+    def new_cache(self) -> list[KVCache]:
+        """An empty cache for the trunk."""
+        return self.trunk.new_cache()
+
+    def read(self, ids: Array, cache: list[KVCache] | None = None) -> Array:
+        """Scores (B, c) of the word that follows the new words (B, new), which come after those in the cache."""
+        Phi = self.trunk(ids)[0] if cache is None else self.trunk.decode(ids, cache)
+        return self.A(Phi[:, -1])[0]                     # only the last word's prediction is needed
 
 
 def windows_ending_at(ids: Array, ends: Array, T: int) -> Array:

@@ -4,9 +4,9 @@
     dx, dW, …   = backward(dy)
 
 `dx` always means the gradient of the loss with respect to `x`. `backward` returns one gradient for each array argument,
-in the same order: None for word ids, masks and arrays that were left out. A single gradient comes bare, not in a tuple.
-An op never writes into its inputs; its backward may be called twice and gives the same answer twice. The comment
-"keeps …" beside a backward says which arrays it holds on to.
+in the same order: None for word ids, masks and arrays that were left out. A single gradient is not put in a tuple.
+An op never writes into its inputs; its backward may be called twice and returns the same gradients twice. The comment
+"keeps …" on the line of a backward names the arrays that it keeps alive.
 
 Letters, the same everywhere (they are those of ESE-2000 Lab 6):
 

@@ -4,7 +4,7 @@ import math
 
 from mini_tf.backend import array_module, erf
 from mini_tf.ops.op import op
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Gradients
 
 
 @op("x (…)")
@@ -17,7 +17,7 @@ def relu(x: Array) -> tuple[Array, Backward]:
     xp = array_module(x)
     on = x > 0
 
-    def backward(dy):                                    # keeps on
+    def backward(dy: Array) -> Array:                    # keeps on
         return dy * on
 
     return xp.maximum(x, 0), backward
@@ -34,7 +34,7 @@ def residual_relu(x: Array, y: Array) -> tuple[Array, Backward]:
     xp = array_module(x)
     on = y > 0
 
-    def backward(dz):                                    # keeps on
+    def backward(dz: Array) -> Gradients:                # keeps on
         return dz, dz * on
 
     return x + xp.maximum(y, 0), backward
@@ -50,7 +50,7 @@ def tanh(x: Array) -> tuple[Array, Backward]:
     xp = array_module(x)
     y = xp.tanh(x)
 
-    def backward(dy):                                    # keeps y
+    def backward(dy: Array) -> Array:                    # keeps y
         return dy * (1 - y * y)
 
     return y, backward
@@ -66,7 +66,7 @@ def sigmoid(x: Array) -> tuple[Array, Backward]:
     xp = array_module(x)
     y = 0.5 * (1 + xp.tanh(0.5 * x))
 
-    def backward(dy):                                    # keeps y
+    def backward(dy: Array) -> Array:                    # keeps y
         return dy * y * (1 - y)
 
     return y, backward
@@ -91,7 +91,7 @@ def gelu(x: Array, approximate: bool = False) -> tuple[Array, Backward]:
     else:
         Phi = 0.5 * (1 + erf(x * math.sqrt(0.5)))
 
-    def backward(dy):                                    # keeps x, Phi (and tanh_u)
+    def backward(dy: Array) -> Array:                    # keeps x, Phi (and tanh_u)
         if approximate:
             phi = 0.5 * (1 - tanh_u * tanh_u) * slope * (1 + 3 * cubic * x * x)
         else:

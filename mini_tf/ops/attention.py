@@ -4,7 +4,7 @@ from mini_tf.backend import array_module
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import sum_to, transpose
 from mini_tf.ops.softmax import masked_softmax, softmax
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Gradients
 
 
 @op("query (…, Tq, m), key (…, Tk, m), value (…, Tk, d), mask (*) bool, bias (*)")
@@ -36,7 +36,7 @@ def attention(
     else:
         A, softmax_backward = masked_softmax(scores, mask)
 
-    def backward(dY):                                    # keeps query, key, value, A
+    def backward(dY: Array) -> Gradients:                # keeps query, key, value, A
         dA = dY @ transpose(value)                       # (…, Tq, Tk)
         dvalue = transpose(A) @ dY                       # (…, Tk, d)
         dscores = softmax_backward(dA) if mask is None else softmax_backward(dA)[0]

@@ -1,7 +1,7 @@
 """Dropout with its mask as an argument: an op draws no random numbers, so that its gradient can be checked."""
 
 from mini_tf.ops.op import op
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Gradients
 
 
 @op("x (…), keep (…) bool")
@@ -17,7 +17,7 @@ def dropout(x: Array, keep: Array, rate: float) -> tuple[Array, Backward]:
         raise ValueError(f"dropout: rate is {rate}, expected 0 ≤ rate < 1")
     raised = 1 / (1 - rate)
 
-    def backward(dy):                                    # keeps keep
+    def backward(dy: Array) -> Gradients:                # keeps keep
         return dy * keep * raised, None
 
     return x * keep * raised, backward

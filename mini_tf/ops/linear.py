@@ -2,7 +2,7 @@
 
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import rows_of, sum_to, transpose
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Gradients
 
 
 @op("x (…, in), W (in, out), b (out)")
@@ -19,7 +19,7 @@ def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Backward]
     if b is not None:
         y = y + b
 
-    def backward(dy):                                    # keeps x, W and the shape of b
+    def backward(dy: Array) -> Gradients:                # keeps x, W and the shape of b
         rows_dy = dy.reshape(len(rows_x), W.shape[1])    # (rows, out)
         dx = (rows_dy @ transpose(W)).reshape(shape_x)
         dW = transpose(rows_x) @ rows_dy

@@ -5,7 +5,7 @@ import math
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import check_ids, rows_of
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Gradients
 
 
 @op("logits (…, c), targets (…) int")
@@ -17,8 +17,8 @@ def cross_entropy(
     logits (…, c), targets (…) int  →  loss, a scalar;   ε is smoothing: with ε = 0, −log softmax(logits)[target]
     dlogits = dloss·(softmax(logits) − q) / rows;   None for the targets
 
-    Rows whose target is `ignore` do not count: not in the mean, not in the gradient.
-    Label smoothing, ε > 0, asks for a little probability on every word, and so keeps the logits from growing forever.
+    Rows whose target is `ignore` do not count, neither in the mean nor in the gradient.
+    Label smoothing, ε > 0, leaves every word a little probability, and so keeps the logits from growing forever.
     Softmax and logarithm are one op, because −log softmax(z)[i] = log Σ_j exp(z_j) − z_i stays accurate where
     softmax(z)[i] underflows to 0 and its logarithm would be −∞.
     Raises ValueError for targets outside 0 … c − 1, when no row counts, and unless 0 ≤ smoothing < 1.
@@ -46,7 +46,7 @@ def cross_entropy(
         expected = (1 - smoothing) * expected + smoothing * shifted.mean(-1)
     loss = ((xp.log(total) - expected) * counted).sum() / rows
 
-    def backward(dloss=1.0):                             # keeps e, total, target, counted
+    def backward(dloss: float = 1.0) -> Gradients:       # keeps e, total, target, counted
         weight = (dloss / rows * counted).astype(e.dtype)            # (N,), 0 for the rows that do not count
         dz = e * (weight / total)[:, None]               # dloss·softmax/rows
         if smoothing:
@@ -73,7 +73,7 @@ def mse(prediction: Array, target: Array) -> tuple[float, Backward]:
     if entries == 0:
         raise ValueError(f"mse: prediction has shape {prediction.shape}, expected at least one entry")
 
-    def backward(dloss=1.0):                             # keeps difference
+    def backward(dloss: float = 1.0) -> Gradients:       # keeps difference
         dprediction = (dloss * 2 / entries) * difference
         return dprediction, -dprediction
 

@@ -3,7 +3,7 @@
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import sum_to
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Gradients
 
 
 @op("x (…, n), gamma (n), beta (n)")
@@ -29,7 +29,7 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[
     r = 1 / xp.sqrt((centred * centred).mean(-1, keepdims=True) + eps)           # (…, 1)
     normal = centred * r                                                        # x̂
 
-    def backward(dy):                                    # keeps normal, r, gamma
+    def backward(dy: Array) -> Gradients:                # keeps normal, r, gamma
         g = dy * gamma
         dx = r * (g - g.mean(-1, keepdims=True) - normal * (g * normal).mean(-1, keepdims=True))
         return dx, sum_to(dy * normal, gamma.shape), sum_to(dy, beta.shape)

@@ -6,7 +6,7 @@
         return y, backward
 
 `ops.layer_norm` is then an Op. Calling it checks x, gamma and beta against their shapes and runs the formula or,
-if there is one for these arrays, its twin in `mini_tf/kernels`. The caller need not know which.
+if there is one for these arrays, its twin in `mini_tf/kernels`. The caller does not see which.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,8 +20,9 @@ from mini_tf.ops.shapes import Arguments
 
 P = ParamSpec("P")                                       # so that an editor knows an op's arguments
 R = TypeVar("R")                                         # and its result
-_defined = {}                                            # "mini_tf.ops.softmax.softmax" -> the Op
-_watchers = ContextVar("watchers", default=())           # each thread has its own
+Watcher = Callable[..., Any]
+_registry: dict[str, Any] = {}                           # "mini_tf.ops.softmax.softmax" -> the Op
+_watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("watchers", default=())          # each thread has its own
 
 
 def op(signature: str) -> Callable[[Callable[P, R]], "Op[P, R]"]:
@@ -35,11 +36,11 @@ def op(signature: str) -> Callable[[Callable[P, R]], "Op[P, R]"]:
     op runs what the file now says.
     """
 
-    def decorate(formula):
+    def decorate(formula: Callable[P, R]) -> Op[P, R]:
         name = f"{formula.__module__}.{formula.__qualname__}"
-        defined = _defined.setdefault(name, Op())
-        defined.define(formula, signature)
-        return defined
+        op: Op[P, R] = _registry.setdefault(name, Op())
+        op.define(formula, signature)
+        return op
 
     return decorate
 
@@ -60,38 +61,40 @@ class Op(Generic[P, R]):
         kernels.forget(self)
 
     def __call__(self, *inputs: P.args, **options: P.kwargs) -> R:
-        run = self.unwatched
+        run: Callable[..., R] = self.unwatched
         for watcher in _watchers.get():
             run = partial(watcher, self, run)
         return run(*inputs, **options)
 
     def unwatched(self, *inputs: P.args, **options: P.kwargs) -> R:
-        """The call itself. A twin that is not made for these arguments gives NotImplemented: then the formula runs."""
-        result = self.chosen(inputs, options)(*inputs, **options)
+        """The call itself. A twin returns NotImplemented for unsupported arguments: then the formula runs."""
+        result = self.implementation(inputs, options)(*inputs, **options)
         return self.formula(*inputs, **options) if result is NotImplemented else result
 
-    def chosen(self, inputs: tuple, options: dict) -> Callable[P, R]:
-        """Check the arguments, and give the function that runs for them: the formula or its twin.
+    def implementation(self, inputs: tuple[Any, ...], options: dict[str, Any]) -> Callable[P, R]:
+        """Check the arguments, and return the function that runs for them: the formula or its twin.
 
         Raises ValueError for wrong shapes and dtypes, TypeError for what is no array and for mixed devices.
         """
         library = self.arguments.check(inputs, options)
         return (kernels.twin_of(self, library) if library else None) or self.formula
 
-    def __reduce__(self):
+    __qualname__: str
+
+    def __reduce__(self) -> str:
         return self.__qualname__                         # copies and pickles are the op itself, found by its name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<op {self.name}: {self.arguments.signature}>"
 
 
-def all_ops() -> list[Op]:
+def all_ops() -> list[Op[..., Any]]:
     """Every op defined so far, in mini_tf and elsewhere."""
-    return list(_defined.values())
+    return list(_registry.values())
 
 
 @contextmanager
-def watching(watcher: Callable[..., Any]) -> Iterator[None]:
+def watching(watcher: Watcher) -> Iterator[None]:
     """Inside the block, in this thread, watcher(op, run, *inputs, **options) is called in place of every op.
 
     Its result is the result of the call. run(*inputs, **options) runs the op itself, so a watcher that only counts is
@@ -115,14 +118,14 @@ def watched() -> bool:
 
 
 @contextmanager
-def replaced(replacements: dict[Op, Callable[..., Any]]) -> Iterator[None]:
+def replaced(replacements: dict[Op[..., Any], Callable[..., Any]]) -> Iterator[None]:
     """Inside the block, other functions run in place of ops: {ops.softmax: my_softmax}.
 
     my_softmax may call ops.softmax itself: then the op runs.
     """
-    open_calls = []
+    open_calls: list[Op[..., Any]] = []
 
-    def replace(op, run, *inputs, **options):
+    def replace(op: Op[..., Any], run: Callable[..., Any], *inputs: Any, **options: Any) -> Any:
         if op not in replacements or op in open_calls:
             return run(*inputs, **options)
         open_calls.append(op)

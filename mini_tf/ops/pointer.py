@@ -5,12 +5,12 @@ import math
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import check_ids
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Gradients
 
 
 @op("weights (…, Tq, Tk), words (…, Tk) int, targets (…, Tq) int")
 def copied(weights: Array, words: Array, targets: Array) -> tuple[Array, Backward]:
-    """y_t = Σ_j weights_tj·1(words_j = targets_t): the attention that falls on occurrences of the target
+    """y_t = Σ_j weights_tj·1(words_j = targets_t): the attention on occurrences of the target
 
     weights (…, Tq, Tk), words (…, Tk) int, targets (…, Tq) int  →  y (…, Tq)
     dweights_tj = dy_t·1(words_j = targets_t);   None for words and targets
@@ -21,7 +21,7 @@ def copied(weights: Array, words: Array, targets: Array) -> tuple[Array, Backwar
     """
     same = words[..., None, :] == targets[..., :, None]  # (…, Tq, Tk)
 
-    def backward(dy):                                    # keeps same
+    def backward(dy: Array) -> Gradients:                # keeps same
         return dy[..., None] * same, None, None
 
     return (weights * same).sum(-1), backward
@@ -62,7 +62,7 @@ def mixture_cross_entropy(logits: Array, gate: Array, p_copy: Array, targets: Ar
     ln_p = xp.logaddexp(ln_own, ln_copy)                 # (rows,)
     r = xp.exp(ln_own - ln_p)
 
-    def backward(dloss=1.0):                             # keeps e, total, target, r, ln_g, ln_not_g, ln_p
+    def backward(dloss: float = 1.0) -> Gradients:       # keeps e, total, target, r, ln_g, ln_not_g, ln_p
         each = dloss / rows
         weight = each * r                                # (rows,)
         dz = e * (weight / total)[:, None]

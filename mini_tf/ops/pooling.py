@@ -2,7 +2,7 @@
 
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Gradients
 
 
 @op("x (…, T, n), mask (…, T) bool")
@@ -25,7 +25,7 @@ def mean_pool(x: Array, mask: Array | None = None) -> tuple[Array, Backward]:
         count = mask.sum(-1, keepdims=True)[..., None]
         weight = (mask[..., None] / xp.where(count == 0, 1, count)).astype(x.dtype)      # (…, T, 1)
 
-    def backward(dy):                                    # keeps weight
+    def backward(dy: Array) -> Gradients:                # keeps weight
         dx = dy[..., None, :] * weight                   # (…, T, n)
         return dx, None
 
@@ -43,7 +43,7 @@ def sum_pool(x: Array) -> tuple[Array, Backward]:
     xp = array_module(x)
     shape = x.shape
 
-    def backward(dy):                                    # keeps shape
+    def backward(dy: Array) -> Array:                    # keeps shape
         return xp.broadcast_to(dy[..., None, :], shape).copy()       # (…, T, n)
 
     return x.sum(-2), backward

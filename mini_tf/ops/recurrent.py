@@ -1,11 +1,13 @@
 """The recurrent network, and backpropagation through time."""
 
+from collections.abc import Callable
+
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import sum_to, transpose
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Gradients
 
-ACTIVATIONS = {                                          # h = f(a), and f′(a) in terms of h
+ACTIVATIONS: dict[str, tuple[Callable[..., Array], Callable[..., Array]]] = {  # h = f(a), and f′(a) in terms of h
     "tanh": (lambda xp, a: xp.tanh(a), lambda h: 1 - h * h),
     "relu": (lambda xp, a: xp.maximum(a, 0), lambda h: h > 0),
 }
@@ -35,16 +37,16 @@ def rnn(x: Array, h0: Array, Wx: Array, Wh: Array, b: Array, activation: str = "
         states.append(f(xp, from_below[:, t] + states[-1] @ Wh))
     h = xp.stack(states[1:], axis=1)                     # (B, T, k)
 
-    def backward(dh):                                    # keeps x, Wx, Wh, states
+    def backward(dh: Array) -> Gradients:                # keeps x, Wx, Wh, states
         dstate = xp.zeros_like(h0)                       # what step t + 1 passes back to h_t
         da = [None] * T
         for t in reversed(range(T)):
             da[t] = (dh[:, t] + dstate) * slope(states[t + 1])
             dstate = da[t] @ transpose(Wh)
         da = xp.stack(da, axis=1)                        # (B, T, k)
-        before = xp.stack(states[:-1], axis=1)           # (B, T, k): h_0 … h_{T−1}
+        previous = xp.stack(states[:-1], axis=1)         # (B, T, k): h_0 … h_{T−1}
         dWx = (transpose(x) @ da).sum(0)
-        dWh = (transpose(before) @ da).sum(0)
+        dWh = (transpose(previous) @ da).sum(0)
         return da @ transpose(Wx), dstate, dWx, dWh, sum_to(da, b.shape)
 
     return h, backward

@@ -4,85 +4,91 @@ import inspect
 import math
 import re
 from collections.abc import Callable
+from typing import Any
 
-from mini_tf.backend import array_module, in_use, place_of, to_device_of
+from mini_tf.backend import array_module, class_and_device, on_current_device, to_device_of
 from mini_tf.types import Array
 
 from numpy import ndarray
 
 KINDS = {"float": "f", "int": "iu", "bool": "b"}
-TWINS_TAKE = "f?bhilqBHILQ"                              # dtypes, as NumPy's letters: float32, booleans, integers
-REMEMBERED = 4096                                        # combinations of shapes, dtypes and devices, per op
-UNKNOWN = object()
+TWIN_DTYPES = "f?bhilqBHILQ"                             # as NumPy's letters: float32, booleans, integers
+CACHE_SIZE = 4096                                        # combinations of shapes, dtypes and devices, per op
+MISSING = "not checked yet"
 
 
 class Arguments:
     """The array arguments of a function, as a signature such as "x (…, in), W (in, out), b (out)" describes them."""
 
-    def __init__(self, function: Callable, signature: str):
-        self.op, self.signature, self.found_to_fit = function.__name__, signature, {}
-        positions = {name: place for place, name in enumerate(inspect.signature(function).parameters)}
-        self.expected = []                               # (name, axes or None for any shape, kind)
+    def __init__(self, function: Callable[..., Any], signature: str):
+        self.op, self.signature = function.__name__, signature
+        self.cache: dict[Any, str | None] = {}           # shapes, dtypes and devices -> the result of the check
+        positions = {name: position for position, name in enumerate(inspect.signature(function).parameters)}
+        self.expected: list[tuple[str, tuple[str, ...] | None, str]] = []        # (name, axes, None for any; kind)
         for name, shape, kind in re.findall(r"(\w+) \(([^)]*)\) ?(int|bool)?", signature):
             axes = None if shape == "*" else tuple(axis.strip() for axis in shape.split(",") if axis.strip())
             self.expected.append((name, axes, kind or "float"))
-        self.places = [(name, positions[name]) for name, _, _ in self.expected]
-        self.names = [name for name, _ in self.places]
+        self.positions = [(name, positions[name]) for name, _, _ in self.expected]
+        self.names = [name for name, _ in self.positions]
 
-    def check(self, inputs: tuple, options: dict) -> str | None:
+    def check(self, inputs: tuple[Any, ...], options: dict[str, Any]) -> str | None:
         """Check the arguments of a call. The name of their library, if its twins can take them: floats in float32.
 
         Raises ValueError for a wrong shape or dtype, TypeError for what is no array and for mixed devices; the message
         names the op, the argument, what was given and what was expected.
         """
-        given, described = len(inputs), []
-        for name, place in self.places:
-            array = inputs[place] if place < given else options.get(name)
+        by_position = len(inputs)
+        properties: list[Any] = []
+        for name, position in self.positions:
+            array = inputs[position] if position < by_position else options.get(name)
             if array is None:
-                described.append(None)
+                properties.append(None)
             elif type(array) is ndarray:
-                described.append((array.shape, array.dtype))
+                properties.append((array.shape, array.dtype))
             else:
-                described.append((getattr(array, "shape", None), getattr(array, "dtype", None), place_of(array)))
-        described = tuple(described)
-        library = self.found_to_fit.get(described, UNKNOWN)
-        if library is UNKNOWN:                           # each combination is checked once
+                shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
+                properties.append((shape, dtype, class_and_device(array)))
+        key = tuple(properties)
+        library = self.cache.get(key, MISSING)
+        if library is MISSING:                           # each combination is checked once
             library = self._library(inputs, options)
-            if not self._check(described):
+            if not self._check(key):
                 library = None
-            if len(self.found_to_fit) >= REMEMBERED:
-                self.found_to_fit.clear()
-            self.found_to_fit[described] = library
+            if len(self.cache) >= CACHE_SIZE:
+                self.cache.clear()
+            self.cache[key] = library
         return library
 
-    def _library(self, inputs, options):
-        """The name of the library of all arrays; None if some are of a class derived from its own, or not on the GPU
-        that is in use.
+    def _library(self, inputs: tuple[Any, ...], options: dict[str, Any]) -> str | None:
+        """The name of the library of all arrays. None if its twins cannot take them: an array of a derived class, or
+        one on a GPU that is not the current one.
         """
-        arrays = {name: inputs[place] if place < len(inputs) else options.get(name) for name, place in self.places}
+        given = {name: inputs[i] if i < len(inputs) else options.get(name) for name, i in self.positions}
+        arrays = {name: array for name, array in given.items() if array is not None}
         try:
             library = array_module(**arrays)
         except TypeError as error:
             raise TypeError(f"{self.op}: {error}") from None
         for name, x in arrays.items():
-            if x is not None and not hasattr(x, "shape"):
+            if not hasattr(x, "shape"):
                 raise TypeError(f"{self.op}: {name} is {x!r}, expected an array")
         own = getattr(library, "ndarray", None)
-        return library.__name__ if all(x is None or type(x) is own and in_use(x) for x in arrays.values()) else None
+        twins_apply = all(type(x) is own and on_current_device(x) for x in arrays.values())
+        return library.__name__ if twins_apply else None
 
-    def _check(self, described):
+    def _check(self, properties: tuple[Any, ...]) -> bool:
         """Raise ValueError unless shapes and dtypes are as expected; True if a twin can take these dtypes."""
-        sizes = {}                                       # axis letter -> (its size, the argument that fixed it)
-        for (name, axes, kind), array in zip(self.expected, described):
+        sizes: dict[str, tuple[Any, str]] = {}           # axis -> (its size, the argument that fixed it)
+        for (name, axes, kind), array in zip(self.expected, properties):
             if array is None:
                 continue
             shape, dtype, *_ = array
             if dtype.kind not in KINDS[kind]:
-                raise ValueError(f"{self.op}: {name} has dtype {dtype}, expected {_dtype_wanted(name, kind)}")
+                raise ValueError(f"{self.op}: {name} has dtype {dtype}, expected {_expected_dtype(name, kind)}")
             if axes is not None and not _fits(shape, axes, sizes, name):
-                raise ValueError(f"{self.op}: {name} has shape {shape}, expected {_explain(axes, sizes)}")
-        dtypes = [dtype for _, dtype, *_ in filter(None, described)]
-        return all(dtype.char in TWINS_TAKE and dtype.isnative for dtype in dtypes)
+                raise ValueError(f"{self.op}: {name} has shape {shape}, expected {_expected_shape(axes, sizes)}")
+        dtypes = [dtype for _, dtype, *_ in filter(None, properties)]
+        return all(dtype.char in TWIN_DTYPES and dtype.isnative for dtype in dtypes)
 
 
 def check_ids(op: str, name: str, ids: Array, size: int, what: str) -> None:
@@ -96,7 +102,7 @@ def check_ids(op: str, name: str, ids: Array, size: int, what: str) -> None:
 def ids_to_device_of(
     op: str, name: str, ids: Array, reference: Array, size: int, what: str, absent: int | None = None
 ) -> Array:  # fmt: skip
-    """`to_device_of` for ids, which `check_ids` checks before they leave the host: later that would mean waiting."""
+    """`to_device_of` for ids, which are checked on the host: on a GPU, that would mean waiting for the result."""
     if isinstance(ids, ndarray) and not isinstance(reference, ndarray):
         check_ids(op, name, ids if absent is None else ids[ids != absent], size, what)
     return to_device_of(ids, reference)
@@ -127,7 +133,8 @@ def transpose(x: Array) -> Array:
     return x.swapaxes(-1, -2)
 
 
-def _fits(shape, axes, sizes, name):
+def _fits(shape: tuple[int, ...], axes: tuple[str, ...], sizes: dict[str, tuple[Any, str]], name: str) -> bool:
+    groups: list[Any]                                    # the size of each axis; of …, a tuple of sizes
     if "…" in axes:
         named = len(axes) - 1
         if len(shape) < named:
@@ -140,12 +147,12 @@ def _fits(shape, axes, sizes, name):
     return all(sizes.setdefault(axis, (size, name))[0] == size for axis, size in zip(axes, groups))
 
 
-def _explain(axes, sizes):
+def _expected_shape(axes: tuple[str, ...], sizes: dict[str, tuple[Any, str]]) -> str:
     known = [f"{axis} = {sizes[axis][0]} as in {sizes[axis][1]}" for axis in axes if axis in sizes]
     return f"({', '.join(axes)}{',' if len(axes) == 1 else ''})" + (f" with {', '.join(known)}" if known else "")
 
 
-def _dtype_wanted(name, kind):
+def _expected_dtype(name: str, kind: str) -> str:
     return {
         "float": f"a floating dtype; try {name}.astype(float)",
         "int": "an integer dtype",

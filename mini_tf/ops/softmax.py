@@ -2,7 +2,7 @@
 
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Gradients
 
 from numpy import broadcast_shapes  # only compares shapes, so it serves every array library
 
@@ -21,7 +21,7 @@ def softmax(z: Array) -> tuple[Array, Backward]:
     e = xp.exp(z - largest(z))
     y = e / e.sum(-1, keepdims=True)
 
-    def backward(dy):                                    # keeps y
+    def backward(dy: Array) -> Array:                    # keeps y
         return y * (dy - (y * dy).sum(-1, keepdims=True))
 
     return y, backward
@@ -54,7 +54,7 @@ def masked_softmax(z: Array, mask: Array) -> tuple[Array, Backward]:
     total = e.sum(-1, keepdims=True)
     y = e / xp.where(total == 0, 1, total)
 
-    def backward(dy):                                    # keeps y
+    def backward(dy: Array) -> Gradients:                # keeps y
         return y * (dy - (y * dy).sum(-1, keepdims=True)), None
 
     return y, backward

@@ -1,13 +1,13 @@
 """Pages: HTML files that need nothing else, made of templates, styles and scripts that are files of their own.
 
-    write_page("report.html", "report.html.jinja", title="…", …)
+    write_page("report.html", Path(__file__).with_name("report.html.jinja"), title="…", …)
 
-The explorer (`mini_tf/explore`) and the checker's report (`mini_tf/gradcheck/page.py`) are one family: they share
-`base.css`, its colours in light and dark, and the highlighting of code.
+All of them (the explorer's, the checker's report, the site's) share `base.css`, with its colours in light and dark, and
+the highlighting of code.
 """
 
 import json
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,31 +24,30 @@ HERE = Path(__file__).parent
 
 
 @lru_cache
-def templates() -> Environment:
-    """The Jinja environment. Whatever a template is given is escaped: a text full of <script> stays text."""
-    folders = [HERE, HERE.parent / "explore" / "web", HERE.parent / "gradcheck"]
-    made = Environment(
-        loader=FileSystemLoader(folders), autoescape=True, undefined=StrictUndefined,
+def _environment(folder: Path) -> Environment:
+    """For the templates of a folder. What a template is given is escaped: a text full of <script> stays text."""
+    environment = Environment(
+        loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    made.globals |= {"included": included, "as_json": as_json}
-    return made
+    environment.globals |= {"included": partial(included, folder), "as_json": as_json}
+    return environment
 
 
-def rendered(template: str, **values) -> str:
+def rendered(template: Path, **values) -> str:
     """A template's HTML, as a string."""
-    return templates().get_template(template).render(**values)
+    return _environment(template.parent).get_template(template.name).render(**values)
 
 
-def write_page(path: PathLike, template: str, **values) -> None:
+def write_page(path: PathLike, template: Path, **values) -> None:
     """Write a template's HTML to `path`, whole or not at all."""
     write_text(path, rendered(template, **values))
 
 
-def included(*names: str) -> Markup:
-    """The text of style sheets or scripts, to stand inside the page."""
-    environment = templates()
-    return Markup("\n".join(environment.loader.get_source(environment, name)[0] for name in names))
+def included(folder: Path, *names: str) -> Markup:
+    """The text of style sheets or scripts from the template's folder, or from this one, to stand inside the page."""
+    files = (folder / name if (folder / name).exists() else HERE / name for name in names)
+    return Markup("\n".join(file.read_text(encoding="utf-8") for file in files))
 
 
 def as_json(value: Any) -> Markup:

@@ -16,9 +16,12 @@ def main() -> None:
     parser.add_argument("folder", metavar="DIR", type=Path, help="where to write it; index.html is the first page")
     folder = parser.parse_args().folder
     try:
-        from mini_tf.pages.site import build  # here, because what it needs may be missing
+        from mini_tf.explore.command import explored  # here, because what these need may be missing
+        from mini_tf.pages import reference
+        from mini_tf.pages.site import build
 
-        build(folder)
+        pages = {f"reference/{path}": html for path, html in reference.rendered_pages().items()}
+        build(folder, pages | {"explorer.html": explored().html()})
     except ModuleNotFoundError as error:
         _end(f"{error.name} is not installed: pip install -e '.[docs]'")
     except UserError as error:

@@ -1,10 +1,10 @@
-"""The site: all that there is to read, as one folder of HTML that asks no network for anything.
+"""The site: everything there is to read, as one folder of HTML that needs no network.
 
     python -m mini_tf.pages site DIR         # then open DIR/index.html
 
 It starts at README.md and follows the links: Markdown becomes a page, a folder a list of its pages, a picture is
-copied, any other file becomes a page that shows its text. The explorer and the reference are made beside them. Nothing
-is written before each link has been followed to its file and its heading.
+copied, any other file becomes a page that shows its text. The explorer and the reference are added. Nothing is written
+before each link has been followed to its file and its heading.
 """
 
 import re
@@ -17,9 +17,8 @@ from posixpath import dirname, join, normpath, relpath
 from urllib.parse import unquote
 
 from mini_tf.errors import UserError
-from mini_tf.explore.command import explored
 from mini_tf.files import PathLike, replacing
-from mini_tf.pages import reference, rendered
+from mini_tf.pages import HERE, rendered
 from mini_tf.progress import progress_bar
 
 from latex2mathml.converter import convert
@@ -39,21 +38,21 @@ NAVIGATION = {
     "CONTRIBUTING.md": "Contributing",
 }  # fmt: skip
 COPIED = (".png", ".svg", ".html")
-ELSEWHERE = re.compile(r"[a-z]+:")                       # https:, mailto:, data:
+EXTERNAL = re.compile(r"[a-z]+:")                       # https:, mailto:, data:
 
 
-def build(folder: PathLike, root: PathLike = ROOT, others: Mapping[str, str] | None = None) -> None:
+def build(folder: PathLike, others: Mapping[str, str], root: PathLike = ROOT) -> None:
     """Write the site of the repository at `root` into a folder: a new one, an empty one, or that of an earlier site.
 
-    others: {path in the site: HTML} of the pages that no file of the repository becomes; by default the explorer's and
-    the reference's. Raises UserError if a link is broken, before anything is written, and NotWritten.
+    others: {path in the site: HTML} of pages that are no files of the repository, the explorer's and the reference's.
+    Raises UserError if a link is broken, before anything is written, and NotWritten.
     """
     folder, root = Path(folder), Path(root)
     if not (root / "README.md").is_file():
         raise UserError("the site is made of files that pip does not install: work in a clone of mini_tf's repository")
     if folder.exists() and not _may_be_filled(folder):
         raise UserError(f"{folder} is neither new nor empty nor a site of mini_tf: choose another folder")
-    files = Site(root, _explorer_and_reference() if others is None else others).files
+    files = Site(root, others).files
     if broken := [f"{link} in {page}" for page, link in broken_links(files)]:
         raise UserError(f"broken links: {', '.join(broken)}")
     with progress_bar("writing", len(files)) as update:
@@ -69,16 +68,12 @@ def _may_be_filled(folder):
     return folder.is_dir() and (is_site or not any(folder.iterdir()))
 
 
-def _explorer_and_reference():
-    explorer = explored(None, None, None, [], [], [], 0, False).html()
-    return {"explorer.html": explorer} | {f"reference/{path}": html for path, html in reference.made().items()}
-
-
 class Site:
     """The files of a site, not yet written: {path in the site: its HTML, or the bytes of a picture}."""
 
     def __init__(self, root: Path, others: Mapping[str, str]):
-        self.root, self.files = root, {}
+        self.root = root
+        self.files: dict[str, str | bytes] = {}
         self.navigation = [path for path in NAVIGATION if path in others or (root / path).exists()]
         self.waiting = [path for path in self.navigation if path not in others]
         for path in self.waiting:                        # it grows: each page adds what it links to
@@ -95,7 +90,8 @@ class Site:
                 token.attrs[name] = self._followed(path, token.attrs[name])
         siblings = [] if (self.root / path).with_name("README.md").exists() else self._siblings(path)
         return rendered(
-            "site.html.jinja", title=_title(text), body=Markup(MARKDOWN.renderer.render(tokens, MARKDOWN.options, {})),
+            HERE / "site.html.jinja", title=_title(text),
+            body=Markup(MARKDOWN.renderer.render(tokens, MARKDOWN.options, {})),
             headings=[(opened.attrs["id"], Markup(MARKDOWN.renderInline(title.content)))
                       for opened, title in pairwise(tokens) if opened.type == "heading_open" and opened.tag == "h2"],
             navigation=[(_link(path, page), NAVIGATION[page], page == path) for page in self.navigation],
@@ -117,10 +113,10 @@ class Site:
         return [(join(dirname(path), file.name), _title(file.read_text(encoding="utf-8"))) for file in files]
 
     def _followed(self, path, link):
-        """Where a link of this page leads in the site, which gets what is there. A broken one stays as it is."""
+        """A link of this page as the site has it; what it leads to joins the site. A broken one stays as it is."""
         target, mark, anchor = unquote(link).partition("#")
         target = normpath(join(dirname(path), target))
-        if link[0] == "#" or ELSEWHERE.match(link) or target.startswith("..") or not (self.root / target).exists():
+        if link[0] == "#" or EXTERNAL.match(link) or target.startswith("..") or not (self.root / target).exists():
             return link
         if (self.root / target).is_dir():
             target = join(target, "README.md")
@@ -151,7 +147,7 @@ def broken_links(files: Mapping[str, str | bytes]) -> Iterator[tuple[str, str]]:
         for link in page.links:
             target, _, anchor = unquote(link).partition("#")
             place = (normpath(join(dirname(path), target)) if target else path), anchor
-            if not ELSEWHERE.match(link) and place not in places:
+            if not EXTERNAL.match(link) and place not in places:
                 yield path, link
 
 
@@ -160,13 +156,14 @@ class Links(HTMLParser):
 
     def __init__(self, html: str):
         super().__init__()
-        self.ids, self.links = set(), []
+        self.ids: set[str | None] = set()
+        self.links: list[str] = []
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Called by the parser for each element."""
         self.ids |= {value for name, value in attrs if name == "id"}
-        self.links += [value for name, value in attrs if name in ("href", "src")]
+        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
 
 
 def _code(source, language, _):

@@ -17,8 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from itertools import count
+from typing import Any
 
-from mini_tf.backend import array_module, device_of, to_device_of, to_host, wait_for
+from mini_tf.backend import array_module, to_device_of, to_host, wait_for
 from mini_tf.kernels.memory import empty
 from mini_tf.layers import Parameter
 from mini_tf.parallel.shares import rows_of
@@ -33,7 +34,7 @@ UNDER_WAY = 3                        # pieces at a time
 TAGS = 1 << 14                       # MPI's tags are numbers up to 32,767 at least
 
 
-def within_reach(array: Array) -> Array:
+def for_mpi(array: Array) -> Array:
     """The array, where MPI can read it: a GPU's comes to the host, unless MPI can read from GPUs."""
     if not cuda_aware():
         return to_host(array)
@@ -41,16 +42,11 @@ def within_reach(array: Array) -> Array:
     return array
 
 
-def room(numbers: int, like: Array) -> Array:
-    """A new flat array of so many numbers, where MPI can write into it"""
-    like = within_reach(like[:0])
+def new_flat(numbers: int, like: Array) -> Array:
+    """A new flat array of this many numbers, into which MPI can write"""
+    like = for_mpi(like[:0])
     library = array_module(like)
     return empty((numbers,), like.dtype) if library is np else library.empty((numbers,), dtype=like.dtype)
-
-
-def at_home(array: Array, reference: Array) -> Array:
-    """The array on the device of `reference`"""
-    return array if device_of(array) == device_of(reference) else to_device_of(array, reference)
 
 
 @cache
@@ -62,37 +58,30 @@ def cuda_aware() -> bool:
         return False
 
 
+Piece = Iterator[list[MPI.Request]]      # of a bucket: what to wait for, before each next part of its way
+
+
 class Bucket:
     """Parameters whose gradients travel in one message, side by side.
 
     names, parameters    of the bucket
-    starts               where each one's numbers begin, and where the last one's end
+    starts               where each one's numbers begin, and where the last one's end: at `numbers`
     """
 
     def __init__(self, some: list[tuple[str, Parameter]]):
         self.names, self.parameters = zip(*some)
         self.dtype = self.parameters[0].data.dtype
         self.starts = np.cumsum([0, *(parameter.data.size for parameter in self.parameters)]).tolist()
-
-    @property
-    def numbers(self) -> int:
-        return self.starts[-1]
+        self.numbers = self.starts[-1]
 
     def packed(self, arrays: list[Array | None]) -> Array:
         """The arrays, one for each parameter, in one flat array: not copied, if there is one, and contiguous"""
         if len(arrays) == 1 and arrays[0] is not None:
-            array = within_reach(arrays[0])
-            return array_module(array).ascontiguousarray(array, dtype=self.dtype).reshape(-1)
-        flat = room(self.numbers, self.parameters[0].data)
+            only = for_mpi(arrays[0])
+            return array_module(only).ascontiguousarray(only, dtype=self.dtype).reshape(-1)
+        flat = new_flat(self.numbers, self.parameters[0].data)
         for array, first, stop in zip(arrays, self.starts, self.starts[1:]):
-            flat[first:stop] = 0 if array is None else within_reach(array).reshape(-1)
-        return flat
-
-    def take_gradients(self) -> Array:
-        """The gradients in one flat array, which the parameters no longer have."""
-        flat = self.packed([parameter.grad for parameter in self.parameters])
-        for parameter in self.parameters:
-            parameter.grad = None
+            flat[first:stop] = 0 if array is None else for_mpi(array).reshape(-1)
         return flat
 
     def unpacked(self, flat: Array) -> list[tuple[Parameter, Array]]:
@@ -103,7 +92,8 @@ class Bucket:
 
 def buckets_of(parameters: dict[str, Parameter]) -> list[Bucket]:
     """Buckets of what is trained of {name: Parameter}, the last parameter first; one dtype in each."""
-    buckets, some = [], []
+    buckets: list[Bucket] = []
+    some: list[tuple[str, Parameter]] = []
     for name, parameter in reversed([item for item in parameters.items() if item[1].trainable]):
         full = sum(p.data.size for _, p in some) + parameter.data.size > BUCKET
         if some and (full or some[0][1].data.dtype != parameter.data.dtype):
@@ -114,7 +104,7 @@ def buckets_of(parameters: dict[str, Parameter]) -> list[Bucket]:
 
 
 def slices_of(size: int, numbers: int) -> list[slice]:
-    """Which of so many numbers each of `size` processes adds up"""
+    """Which of this many numbers each of `size` processes adds up"""
     return [rows_of(rank, size, numbers) for rank in range(size)]
 
 
@@ -131,21 +121,21 @@ class GradientSums:
     waited      seconds that this process waited for the sums after its backwards, since the beginning
     """
 
-    everywhere = True                                    # every process gets all sums, not only that of its slices
+    all_sums = True                                      # every process gets all sums, not only that of its slices
 
     def __init__(self, comm: MPI.Intracomm, parameters: dict[str, Parameter]):
         self.comm, self.buckets, self.waited = comm, buckets_of(parameters), 0.0
         self.trained = [p for bucket in self.buckets for p in bucket.parameters]
         self.bucket_of = [k for k, bucket in enumerate(self.buckets) for _ in bucket.parameters]
-        self.expected = None                             # how often each gradient is added to; not known yet
+        self.expected: list[int] | None = None           # how often each gradient is added to; not known yet
 
     @contextmanager
     def on_their_way(self) -> Iterator[None]:
         self.added, self.late = [0] * len(self.trained), False
-        self.totals = []                                 # of the buckets that were sent: their sums, when all is done
-        self.to_send, self.under_way = deque(), {}       # pieces; {piece: MPI's requests that it waits for}
-        self.tags = count()
-        self.missing = [0] * len(self.buckets)
+        self.totals: list[Array] = []                    # of the buckets that were sent: their sums, when all is done
+        self.to_send: deque[Piece] = deque()
+        self.under_way: dict[Piece, Any] = {}            # {piece: MPI's requests that it waits for}
+        self.tags, self.missing = count(), [0] * len(self.buckets)
         for k, number in zip(self.bucket_of, self.expected or []):
             self.missing[k] += number > 0
         for i, parameter in enumerate(self.trained):
@@ -158,12 +148,8 @@ class GradientSums:
         self._finish()
 
     def _accumulate(self, accumulate, i, gradient):
-        """In place of parameter i's own `accumulate`"""
+        """In place of parameter i's own `accumulate`: afterwards, buckets that are complete go on their way."""
         accumulate(gradient)
-        self._one_more(i)
-
-    def _one_more(self, i):
-        """Something was added to gradient i."""
         self.added[i] += 1
         if self.expected is None:
             return
@@ -177,12 +163,15 @@ class GradientSums:
 
     def _send(self, bucket):
         """Cut the bucket into pieces, which are to be sent: each has up to PIECE numbers of every process's slice."""
-        flat, slices = bucket.take_gradients(), slices_of(self.comm.size, bucket.numbers)
+        flat = bucket.packed([parameter.grad for parameter in bucket.parameters])
+        for parameter in bucket.parameters:
+            parameter.grad = None                        # to be seen, if something is added later
+        slices = slices_of(self.comm.size, bucket.numbers)
         own = slices[self.comm.rank]
-        total = room(flat.size if self.everywhere else own.stop - own.start, flat)
+        total = new_flat(flat.size if self.all_sums else own.stop - own.start, flat)
         for done in range(0, max(piece.stop - piece.start for piece in slices), PIECE):
             parts = [slice(of.start + done, min(of.start + done + PIECE, of.stop)) for of in slices]
-            place = parts[self.comm.rank].start if self.everywhere else done
+            place = parts[self.comm.rank].start if self.all_sums else done
             self.to_send.append(self._piece(flat, parts, total, place, 2 * (next(self.tags) % TAGS)))
         self.totals.append(total)
 
@@ -196,7 +185,7 @@ class GradientSums:
         """
         comm, others = self.comm, [rank for rank in range(self.comm.size) if rank != self.comm.rank]
         own = flat[parts[comm.rank]]
-        theirs = {rank: room(own.size, flat) for rank in others}
+        theirs = {rank: new_flat(own.size, flat) for rank in others}
         wait_for(flat)
         yield [
             *(comm.Irecv(theirs[rank], rank, tag) for rank in others),
@@ -208,7 +197,7 @@ class GradientSums:
         for another in more:
             summed += another
         wait_for(summed)
-        if self.everywhere:
+        if self.all_sums:
             yield [
                 *(comm.Irecv(total[parts[rank]], rank, tag + 1) for rank in others),
                 *(comm.Isend(summed, rank, tag + 1) for rank in others),
@@ -253,4 +242,4 @@ class GradientSums:
     def _put_back(self, has_gradient):
         for bucket, total in zip(self.buckets, self.totals):
             for parameter, gradient in bucket.unpacked(total):
-                parameter.grad = at_home(gradient, parameter.data) if has_gradient[parameter] else None
+                parameter.grad = to_device_of(gradient, parameter.data) if has_gradient[parameter] else None

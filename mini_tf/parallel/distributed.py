@@ -9,7 +9,7 @@ from mini_tf.parallel.buckets import GradientSums
 from mini_tf.parallel.shares import loss_of_share, predictions, rows_of, weight_of
 from mini_tf.training import not_finite
 from mini_tf.training.health import Health
-from mini_tf.training.state import Training
+from mini_tf.training.step import Training
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -23,7 +23,7 @@ PER_EXAMPLE = {"model/carried"}      # in a training's state: arrays with a row 
 class DistributedTraining(Training):
     """A Training of one of the processes of a group; each of them has such an object, with equal batches."""
 
-    sums_class, leaves_unread = GradientSums, False
+    sums_class, can_defer = GradientSums, False
 
     def __init__(self, group: "ProcessGroup", model: Layer, *args, **options):
         super().__init__(model, *args, **options)
@@ -56,7 +56,7 @@ class DistributedTraining(Training):
         return loss, summed_backward
 
     def origin(self, batch: Any) -> str:
-        """Where the numbers come from that are not finite: the sentence of the first process that finds it."""
+        """Where the numbers come from that are not finite: what the first process that finds it says."""
         rows, _ = self.share(batch)
         texts = self.group.everybody(not_finite.origin(
             self.model, lambda: loss_of_share(self.model, batch, rows, self.rng), self.rng
@@ -81,7 +81,7 @@ class DistributedTraining(Training):
         return loss
 
     def agreed(self, signal: int | None) -> int | None:
-        return self.group.highest(signal or 0) or None
+        return int(self.group.highest(signal or 0)) or None
 
     def end(self) -> None:
         super().end()

@@ -17,11 +17,11 @@ import numpy as np
 from mpi4py import MPI
 
 if TYPE_CHECKING:
-    from mini_tf.training.state import Training
+    from mini_tf.training.step import Training
 
 LEFT = "ended, while the others went on"
-WORK = 1                             # tag of what rank 0 tells those that serve it
-PATIENCE = 1.5                       # seconds for which a process that has failed waits for the others
+WORK = 1                             # tag of rank 0's messages to the processes that wait for its work
+PATIENCE = 1.5                       # seconds for which a failed process waits for the others
 
 
 class ProcessGroup(SingleProcess):
@@ -60,20 +60,18 @@ class ProcessGroup(SingleProcess):
 
     def anywhere(self, masks: list[Array]) -> list[Array]:
         """A list of bool arrays, each True wherever it is True in one of the processes."""
-        if not masks:
-            return masks
-        host = [to_host(mask) for mask in masks]
-        flat = np.concatenate([mask.reshape(-1) for mask in host]).astype(np.uint8)
-        self.comm.Allreduce(MPI.IN_PLACE, flat, MPI.MAX)
-        parts = np.split(flat.astype(bool), np.cumsum([mask.size for mask in host])[:-1])
-        return [part.reshape(mask.shape) for part, mask in zip(parts, host)]
+        return [np.any(of_all, axis=0) for of_all in zip(*self.everybody([to_host(mask) for mask in masks]))]
 
     def of_first(self, value: Any) -> Any:
-        return self._meet(value)[0]
+        return self.everybody(value)[0]
 
     def everybody(self, value: Any) -> list[Any]:
-        """The values of all processes, in the order of their ranks."""
-        return self._meet(value)
+        """The values of all processes, in the order of their ranks. Raises Ended if one of them has failed."""
+        self._arrive(np.inf)
+        found = self.meetings.allgather((None, False, value))
+        if failed := failures(found):
+            raise Ended(failed)
+        return [value for *_, value in found]
 
     def on_one_machine(self) -> bool:
         return len(set(self.everybody(MPI.Get_processor_name()))) == 1
@@ -83,7 +81,7 @@ class ProcessGroup(SingleProcess):
     def check_in(self, rows: int | None = None, **same) -> None:
         if rows is not None:
             self.check_rows(rows)
-        everybody = self._meet(json.loads(json.dumps(same)))
+        everybody = self.everybody(json.loads(json.dumps(same)))
         for name in same:
             for rank, theirs in enumerate(everybody):
                 odd, here, there = first_difference(name, theirs[name], everybody[0][name])
@@ -98,19 +96,8 @@ class ProcessGroup(SingleProcess):
             raise UserError(f"a batch has {B} rows, too few for {self.size} processes, which need one each; start at "
                             f"most {B}, or take larger batches")  # fmt: skip
 
-    def _meet(self, value):
-        """The values of all processes. Raises Ended if one of them has failed."""
-        self._arrive(np.inf)
-        found = self.meetings.allgather((None, False, value))
-        failed = failures(found)
-        if failed:
-            raise Ended(failed)
-        return [value for *_, value in found]
-
     def _arrive(self, patience):
-        """Wait until all processes are here, for so many seconds at most, and let other programs have the processor
-        meanwhile. Returns whether they are.
-        """
+        """Wait for all processes, at most this many seconds, without keeping the processor busy; True if all came."""
         start, request = time.monotonic(), self.meetings.Ibarrier()
         while not request.Test():
             waited = time.monotonic() - start
@@ -121,14 +108,13 @@ class ProcessGroup(SingleProcess):
         return True
 
     def leave(self, failed: tuple[int, str] | None = None) -> list[tuple[int, int, str]] | None:
-        """The end of this process's work: wait for the others, and get what has failed, [(rank, code, text)].
+        """The end of this process's work: wait for the others, and return which have failed, [(rank, code, text)].
 
-        failed: (exit code, text) of this process. If the others do not come within a moment, because they are waiting
-        for it in the middle of a step, nothing can bring them out of there: None is returned, and all have to be
-        aborted.
+        failed: (exit code, text) of this process. The others may be waiting for it in the middle of a step, which
+        nothing can interrupt. Then they do not come in time, and None is returned: all have to be aborted.
         """
         if self.serving:
-            self._tell(["end", failed])
+            self._tell(["end"])
             self.serving = False
         if not self._arrive(PATIENCE if failed is not None and not self.preparing else np.inf):
             return None
@@ -139,7 +125,7 @@ class ProcessGroup(SingleProcess):
     def work_of_first(self, work: Callable[[], Any], training: "Training") -> Any:
         if not self.first:
             return self._serve(training)
-        self.serving = True                              # until an error in the work, too, has been said to the others
+        self.serving = True                              # after an error in the work, `leave` tells the others
         result = work()
         self._tell(["go on"])
         self.serving = False
@@ -161,25 +147,26 @@ class ProcessGroup(SingleProcess):
             self.meetings.send(what, rank, WORK)
 
     def ask(self, training: "Training", *what: str) -> list[Any]:
-        """On rank 0: a list of what training.METHOD(*arguments) gives on each process; what: METHOD, *arguments"""
+        """On rank 0: [training.METHOD(*arguments) of each process]; what: METHOD, *arguments"""
         if not self.serving:
             raise RuntimeError("parts of this training's state are on other processes, which are not waiting: save it "
                                "inside group.work_of_first")  # fmt: skip
         self._tell(what)
         method, *arguments = what
-        return self.meetings.gather(getattr(training, method)(*arguments))
+        return self.meetings.gather(getattr(training, method)(*arguments)) or []
 
     def start_alike(self, training: "Training", found: tuple[dict[str, Array], dict[str, Any]] | None) -> None:
-        numbers = self.of_first(found and found[1])
+        own, numbers = found or ({}, None)
+        numbers = self.of_first(numbers)
         self.preparing, self.busy = False, True
         if numbers is None:
             for parameter in training.parameters.values():
                 parameter.data[...] = self._array_of_first(parameter.data)
             return
-        shapes = self.of_first(self.first and {name: (x.shape, x.dtype.str) for name, x in found[0].items()})
+        shapes = self.of_first({name: (x.shape, x.dtype.str) for name, x in own.items()})
         arrays = {}
         for name, (shape, dtype) in shapes.items():
-            arrays[name] = self._array_of_first(found[0][name] if self.first else np.empty(shape, dtype))
+            arrays[name] = self._array_of_first(own[name] if self.first else np.empty(shape, dtype))
         if not self.first:
             training.restore(arrays, numbers)
 
@@ -194,7 +181,7 @@ class ProcessGroup(SingleProcess):
         for parameter in parameters.values():
             bits = np.ascontiguousarray(to_host(parameter.data)).reshape(-1).view(np.uint32)
             sums.append(int(bits.sum(dtype=np.uint64)))
-        if len({tuple(of) for of in self._meet(sums)}) > 1:
+        if len({tuple(of) for of in self.everybody(sums)}) > 1:
             raise UserError("the processes no longer have the same parameters, although they began with the same and "
                             "made the same steps; is the memory of one machine at fault, or its network? --resume "
                             "goes on from the last state that was saved")  # fmt: skip
@@ -202,5 +189,6 @@ class ProcessGroup(SingleProcess):
 
 def failures(found: list[tuple[tuple[int, str] | None, bool, Any]]) -> list[tuple[int, int, str]]:
     """[(rank, exit code, text)] from a meeting's [(failure, has left, value)]: whoever leaves early has failed, too"""
-    early = (2, LEFT) if any(not left for _, left, _ in found) else None
-    return [(rank, *(failure or early)) for rank, (failure, left, _) in enumerate(found) if failure or (left and early)]
+    others_go_on = not all(left for _, left, _ in found)
+    return [(rank, *(failure or (2, LEFT))) for rank, (failure, left, _) in enumerate(found)
+            if failure or (left and others_go_on)]       # fmt: skip

@@ -9,9 +9,9 @@ Source: Rajbhandari et al. 2020, arXiv:1910.02054, P_os
 
 from typing import Any
 
-from mini_tf.backend import array_module, device_of, to_host
+from mini_tf.backend import array_module, device_of, to_device_of, to_host
 from mini_tf.layers import Parameter
-from mini_tf.parallel.buckets import Bucket, GradientSums, at_home, slices_of
+from mini_tf.parallel.buckets import Bucket, GradientSums, slices_of
 from mini_tf.parallel.distributed import DistributedTraining
 from mini_tf.types import Array
 
@@ -22,15 +22,19 @@ from mpi4py import MPI
 class ShardedSums(GradientSums):
     """Adds up gradients over the processes, of which each gets the sum of its own slices only.
 
-    slices          {name: Parameter} of this process's slices, flat, with their gradients
+    own_slices      {name: slice} of the parameters of which this process has a slice
+    slices          {name: Parameter} of these slices, flat, with their gradients
     with_gradient   the names of all parameters that have a gradient, on any process
     """
 
-    everywhere = False
+    all_sums = False
 
     def __init__(self, comm: MPI.Intracomm, parameters: dict[str, Parameter]):
         super().__init__(comm, parameters)
-        self.slices, self.with_gradient = {}, []
+        own = [piece for bucket in self.buckets for piece in self.own(bucket)]
+        self.own_slices = {name: slice(first, stop) for name, _, first, stop in own}
+        self.slices: dict[str, Parameter] = {}
+        self.with_gradient: list[str] = []
         for parameter in self.trained:                   # so that slices are views, which can be updated in place
             parameter.data = array_module(parameter.data).ascontiguousarray(parameter.data)
 
@@ -43,14 +47,6 @@ class ShardedSums(GradientSums):
                 found.append((name, parameter, first, stop))
         return found
 
-    def slice_of(self, wanted: str) -> slice | None:
-        """The slice of that parameter's numbers that this process has; None if it has none"""
-        for bucket in self.buckets:
-            for name, _, first, stop in self.own(bucket):
-                if name == wanted:
-                    return slice(first, stop)
-        return None
-
     def _put_back(self, has_gradient):
         self.slices = {}
         for bucket, total in zip(self.buckets, self.totals):
@@ -58,7 +54,7 @@ class ShardedSums(GradientSums):
             for name, parameter, first, stop in self.own(bucket):
                 if has_gradient[parameter]:
                     piece = Parameter(parameter.data.reshape(-1)[first:stop])        # a view: updated in place
-                    piece.grad = at_home(total[done : done + stop - first], parameter.data)
+                    piece.grad = to_device_of(total[done : done + stop - first], parameter.data)
                     self.slices[name] = piece
                 done += stop - first
         self.with_gradient = [name for bucket in self.buckets for name, p in zip(bucket.names, bucket.parameters)
@@ -75,13 +71,14 @@ class ShardedSums(GradientSums):
             request.Wait()
             for parameter, data in bucket.unpacked(flat):
                 if len(bucket.names) > 1 or device_of(data) != device_of(parameter.data):
-                    parameter.data[...] = at_home(data, parameter.data)          # else it was written there already
+                    parameter.data[...] = to_device_of(data, parameter.data)      # else it is there already
 
 
 class ShardedTraining(DistributedTraining):
     """A DistributedTraining of which each process keeps the optimizer's memory of its slices only."""
 
     sums_class = ShardedSums
+    sums: ShardedSums
 
     @property
     def updated(self) -> dict[str, Parameter]:
@@ -91,20 +88,19 @@ class ShardedTraining(DistributedTraining):
         names, own = self.sums.with_gradient, super().squared_norms()
         return dict(zip(names, self.group.sum([own.get(name, 0.0) for name in names])))
 
-    def update(self, norm: float) -> None:
-        super().update(norm)
+    def update(self) -> None:
+        super().update()
         self.sums.exchange()
 
     def memory(self) -> dict[str, dict[str, Any]]:
-        kinds = {}                                       # which: {name: a number, or the dtype of an array}
+        kinds: dict[str, dict[str, Any]] = {}            # which: {name: a number, or the dtype of an array}
         for theirs in self.group.ask(self, "memory_kinds"):
             for which, of in theirs.items():
                 kinds.setdefault(which, {}).update(of)
-        order = list(self.parameters)
         return {
             which: {
-                name: FromAll(self, which, name, kind) if isinstance(kind, str) else kind
-                for name, kind in sorted(of.items(), key=lambda item: order.index(item[0]))
+                name: FromAll(self, which, name, of[name]) if isinstance(of[name], str) else of[name]
+                for name in self.parameters if name in of
             }
             for which, of in kinds.items()
         }  # fmt: skip
@@ -122,13 +118,15 @@ class ShardedTraining(DistributedTraining):
         return to_host(memory[name]) if name in memory else None
 
     def restore(self, arrays: dict[str, Array], numbers: dict[str, Any]) -> None:
-        own = {}
+        own, slices = {}, self.sums.own_slices
         for path, x in arrays.items():
-            mine = self.sums.slice_of(path.split("/", 2)[2]) if path.startswith("optimizer/") else ...
-            if mine is not None:
-                own[path] = x if mine is ... else x.reshape(-1)[mine]
+            name = path.split("/", 2)[-1]
+            if not path.startswith("optimizer/"):
+                own[path] = x
+            elif name in slices:
+                own[path] = x.reshape(-1)[slices[name]]
         counts = {
-            which: {name: number for name, number in of.items() if self.sums.slice_of(name) is not None}
+            which: {name: number for name, number in of.items() if name in slices}
             for which, of in numbers["counts"].items()
         }  # fmt: skip
         super().restore(own, numbers | {"counts": counts})

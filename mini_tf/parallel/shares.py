@@ -1,11 +1,10 @@
 """Cutting a batch into shares: rows of its arrays, and the random numbers of those rows."""
 
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from inspect import signature
 from typing import Any
 
 from mini_tf.errors import UserError
-from mini_tf.layers import Layer
 from mini_tf.models.recurrent import CarriedState
 from mini_tf.types import Array, Backward
 
@@ -22,15 +21,15 @@ def cut(batch: Any, rows: slice) -> Any:
 
     Padding stays as it is, so that a share computes the same numbers as the whole batch does.
     """
-    if is_dataclass(batch):
-        return replace(batch, **{field.name: getattr(batch, field.name)[rows] for field in fields(batch)})
-    return batch[rows]
+    if hasattr(batch, "shape"):
+        return batch[rows]
+    return replace(batch, **{field.name: getattr(batch, field.name)[rows] for field in fields(batch)})
 
 
 def predictions(batch: Any) -> Array:
     """How many predictions of each example the loss is a mean over: (B,)
 
-    It is the same number for each row of an array. Other batches say it in their attribute `predictions`.
+    Each row of an array has the same number. Other batches have an attribute `predictions`.
     """
     return np.ones(len(batch)) if hasattr(batch, "shape") else np.asarray(batch.predictions)
 
@@ -41,14 +40,14 @@ def weight_of(rows: slice, counts: Array) -> float:
 
 
 def loss_of_share(
-    model: Layer, batch: Any, rows: slice, rng: np.random.Generator | None = None
+    model: Any, batch: Any, rows: slice, rng: np.random.Generator | None = None
 ) -> tuple[float, Backward]:
     """(loss, backward) of some rows of a batch, with the random numbers that they have in the whole batch.
 
     Raises UserError if the backward takes no argument: it is given the weight of the share.
     """
-    draws = None if rng is None else DrawsOfRows(rng, rows, len(batch))
-    if isinstance(model, CarriedState):                  # whether its batches go on is seen in all their rows
+    draws: Any = None if rng is None else DrawsOfRows(rng, rows, len(batch))
+    if isinstance(model, CarriedState):                  # all rows decide whether a batch continues the one before
         loss, backward = model.loss_from(model.carried_to(batch), cut(batch, rows), draws)
     else:
         loss, backward = model.loss(cut(batch, rows), draws)

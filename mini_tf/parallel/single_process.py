@@ -1,4 +1,4 @@
-"""A single process: what it says when it is asked what a `ProcessGroup` is asked."""
+"""The process group of a single process: what a training asks its group, and the answers where there is no other."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,7 @@ from mini_tf.metrics import LossPart, mean_of
 from mini_tf.types import Array
 
 if TYPE_CHECKING:
-    from mini_tf.training.state import Training
+    from mini_tf.training.step import Training
 
 
 class Ended(UserError):
@@ -23,7 +23,7 @@ class Ended(UserError):
 
 
 class SingleProcess:
-    """The one process there is, if mpiexec has not started several.
+    """This process alone, if mpiexec has not started several.
 
     rank, size  this process's number, and how many there are
     first       it has rank 0: only this process writes files and prints
@@ -31,7 +31,7 @@ class SingleProcess:
     """
 
     rank, size, first, sharded = 0, 1, True, False
-    preparing = busy = False         # before a training, in which all processes meet; in a training
+    preparing = busy = False         # before a training in which all processes meet; in one
 
     def training(self, *args, **options) -> "Training":
         """A Training whose steps all processes make together; here, half of a batch is for each of two cores."""
@@ -44,7 +44,7 @@ class SingleProcess:
         return mean_of(parts)
 
     def of_first(self, value: Any) -> Any:
-        """The value of rank 0, which JSON can hold."""
+        """Rank 0's value, on every process; JSON has to be able to hold it."""
         return value
 
     def on_one_machine(self) -> bool:
@@ -52,16 +52,16 @@ class SingleProcess:
         return True
 
     def check_in(self, rows: int | None = None, **same) -> None:
-        """Before a training: raise UserError on all processes unless these values are the same on each.
+        """Before a training: raise UserError on all processes unless each has the same values.
 
-        rows: of a batch, of which each process needs one
+        rows: in a batch; each process needs one
         """
 
     def start_alike(self, training: "Training", found: tuple[dict[str, Array], dict[str, Any]] | None) -> None:
-        """Every process gets the parameters of rank 0, or the state, (arrays, numbers), that it has found."""
+        """Every process gets rank 0's parameters, or the state, (arrays, numbers), that rank 0 has found."""
 
     def work_of_first(self, work: Callable[[], Any], training: "Training") -> Any:
-        """Let rank 0 do work(), such as writing files; the others wait, and send what it asks for. They return None."""
+        """work() on rank 0, such as writing files. The others wait, send what it asks for, and return None."""
         return work()
 
 

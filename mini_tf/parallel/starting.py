@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from mini_tf.errors import UserError
 from mini_tf.parallel.single_process import SINGLE, Ended, SingleProcess
 
-# What mpiexec, and what else starts processes, sets: this process's number, and how many there are.
+# Environment variables set by mpiexec and other launchers: this process's rank, and the number of processes
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 HOW_TO_INSTALL = "pip install 'mini-tf[mpi]', which brings an mpiexec as well"
@@ -20,7 +20,7 @@ _group = SINGLE                      # of this process
 
 
 def rank_given() -> int | None:
-    """This process's number, from the environment; None if nobody started several."""
+    """This process's rank, from the environment; None if no launcher has started several."""
     return next((int(os.environ[name]) for name in RANKS if os.environ.get(name, "").isdigit()), None)
 
 

@@ -7,22 +7,23 @@ lock for longer than they compute.
 """
 
 from copy import deepcopy
+from functools import cached_property
 from typing import Any
 
 from mini_tf import cores
 from mini_tf.backend import device_of
 from mini_tf.layers import Layer, Linear, TiedReadout
-from mini_tf.layers.layer import gradients_apart
+from mini_tf.layers.layer import separate_gradients
 from mini_tf.ops.op import watched
 from mini_tf.parallel.shares import loss_of_share, predictions, rows_of, weight_of
-from mini_tf.training.state import Training
+from mini_tf.training.step import Training
 from mini_tf.types import Backward
 
 import numpy as np
 
-TWO = 2                  # threads: half a batch each is 10 % faster; a quarter for each of four is 5 % slower
-LEAST_WORK = 1 << 26     # multiplications with weights in a forward, below which waking the threads takes longer
-MOST_NUMBERS = 10_000    # to learn for each word of a batch, above which adding up the gradients takes longer
+TWO = 2                      # threads: half a batch each is 10 % faster; a quarter for each of four is 5 % slower
+LEAST_WORK = 1 << 26         # multiplications with weights in a forward, below which waking the threads takes longer
+MOST_PARAMETERS = 10_000     # for each word of a batch, above which adding up the gradients takes longer
 
 
 class TwoCoreTraining(Training):
@@ -32,24 +33,20 @@ class TwoCoreTraining(Training):
     processes, always in the same order. Dropout draws the same numbers.
     """
 
-    sizes = None                         # of the model
-
     def loss(self, batch: Any) -> tuple[float, Backward]:
         shares = self.shares(batch)
         if len(shares) < 2:
             return super().loss(batch)
-        draws = [deepcopy(self.rng) for _ in shares]
+        draws = [self.rng, *(deepcopy(self.rng) for _ in shares[1:])]    # each skips what the others draw
 
         def work(k):
             rows, weight = shares[k]
             loss, backward = loss_of_share(self.model, batch, rows, draws[k])
-            with gradients_apart() as gradients:
+            with separate_gradients() as gradients:
                 backward(weight)
             return float(loss) * weight, gradients
 
         losses, gradients_of_shares = zip(*cores.all_at_once(work, range(len(shares))))
-        if self.rng is not None:
-            self.rng.bit_generator.state = draws[0].bit_generator.state       # each has skipped what the others drew
 
         def backward():                                                  # what takes long is done already
             for gradients in gradients_of_shares:
@@ -63,8 +60,7 @@ class TwoCoreTraining(Training):
 
         One share if that is faster, and while ops are watched or replaced: watchers see one call at a time.
         """
-        self.sizes = self.sizes or _Sizes(self.model)
-        if len(batch) >= TWO == cores.blas_threads() and not watched() and self.sizes.worth(np.size(batch)):
+        if len(batch) >= TWO == cores.blas_threads() and not watched() and self.worth_it(np.size(batch)):
             counts = predictions(batch)
             shares = [rows_of(k, TWO, len(counts)) for k in range(TWO)]
             weights = [weight_of(rows, counts) for rows in shares]
@@ -72,20 +68,19 @@ class TwoCoreTraining(Training):
                 return list(zip(shares, weights))
         return [(slice(None), 1.0)]
 
-
-class _Sizes:
-    """What matters of a model. Finding it takes a hundred times as long as looking at it."""
-
-    def __init__(self, model):
-        self.parameters = list(model.parameters().values())
-        layers = [layer for _, layer in model.members()]
-        self.weights = sum(layer.W.data.size for layer in layers if isinstance(layer, Linear))
-        self.weights += sum(layer.table.data.size for layer in layers if isinstance(layer, TiedReadout))
-        self.numbers = model.parameter_count()
-        self.without_a_state = type(model).state is Layer.state
-
-    def worth(self, words):
+    def worth_it(self, words: int) -> bool:
+        """True if dividing so many words is faster, and if the model carries no state from batch to batch."""
+        weights, parameters = self.sizes
         return (
-            self.weights * words >= LEAST_WORK and self.numbers <= MOST_NUMBERS * words and self.without_a_state
-            and all(device_of(parameter.data) == "cpu" for parameter in self.parameters)
+            weights * words >= LEAST_WORK and parameters <= MOST_PARAMETERS * words
+            and type(self.model).state is Layer.state
+            and all(device_of(parameter.data) == "cpu" for parameter in self.parameters.values())
         )  # fmt: skip
+
+    @cached_property
+    def sizes(self) -> tuple[int, int]:
+        """(entries of the model's weights, its trainable parameters); it takes a while to find them"""
+        layers = [layer for _, layer in self.model.members()]
+        weights = [layer.W for layer in layers if isinstance(layer, Linear)]
+        weights += [layer.table for layer in layers if isinstance(layer, TiedReadout)]
+        return sum(weight.data.size for weight in weights), self.model.parameter_count()

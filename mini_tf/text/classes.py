@@ -5,7 +5,7 @@ from typing import Self
 
 from mini_tf.errors import UserError
 from mini_tf.text.sentences import SentenceVocabulary, split_sentence
-from mini_tf.text.tokens import different_words
+from mini_tf.text.tokens import distinct_words
 from mini_tf.types import Array
 
 import numpy as np
@@ -14,17 +14,17 @@ import numpy as np
 class ClassVocabulary(SentenceVocabulary):
     """A SentenceVocabulary that also has the names of classes, `.classes`, numbered from 0 in alphabetical order.
 
-    vocabulary.read("A fine film.")                      # the ids of its words: in small letters, [UNK] if unknown
+    vocabulary.read("A fine film.")                      # the ids of its words: in lower case, [UNK] if unknown
     vocabulary.class_ids(["negative", "positive"])       # [0, 1]
     """
 
-    classes = ()
+    classes: Sequence[str] = ()
 
     @classmethod
     def of(cls, words: list[str], classes: Sequence[str] = ()) -> Self:
         """The vocabulary whose `.words` and `.classes` these are. Raises UserError as SentenceVocabulary.of does."""
         vocabulary = super().of(words)
-        vocabulary.classes = different_words(classes, "the classes")
+        vocabulary.classes = distinct_words(classes, "the classes")
         return vocabulary
 
     def read(self, text: str) -> Array:
@@ -38,16 +38,16 @@ class ClassVocabulary(SentenceVocabulary):
         """
         labels = self.class_ids([label for _, label, *_ in examples])
         texts = [self.read(text) for text, *_ in examples]
-        empty = next((text for (text, *_), ids in zip(examples, texts) if not len(ids)), None)
-        if empty is not None:
-            raise UserError(f"the text {empty!r} has no words, expected at least one; take it out of the table")
+        for (text, *_), ids in zip(examples, texts):
+            if not len(ids):
+                raise UserError(f"the text {text!r} has no words, expected at least one; take it out of the table")
         return texts, labels
 
     def class_ids(self, labels: Sequence[str]) -> Array:
         """The numbers of classes, int64. Raises UserError, which lists the classes, for one that it does not know."""
-        number = {name: k for k, name in enumerate(self.classes)}
-        unknown = next((label for label in labels if label not in number), None)
-        if unknown is not None:
+        numbers = {name: k for k, name in enumerate(self.classes)}
+        try:
+            return np.array([numbers[label] for label in labels], dtype=np.int64)
+        except KeyError as error:
             known = ", ".join(map(repr, self.classes))
-            raise UserError(f"the label {unknown!r} does not occur in training, expected one of {known}")
-        return np.array([number[label] for label in labels], dtype=np.int64)
+            raise UserError(f"the label {error} does not occur in training, expected one of {known}") from None

@@ -9,8 +9,7 @@ one-hot vector of word i: a one in place i, zeros elsewhere. Then
 Source: ESE-2000 Lab 6, Task 6.3 and its section on principal component analysis.
 """
 
-import operator
-
+from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
 from mini_tf.types import Array
 
@@ -47,7 +46,10 @@ def eigenvector_embeddings(C: sparse.sparray | Array, n: int) -> tuple[Array, Ar
     """
     C = _checked_matrix(C)      # float64, converted once: an int64 matrix would be converted for every product
     c = C.shape[0]
-    n = _checked_number(n, c)
+    check_whole(n=n)
+    if n >= c:
+        raise UserError(f"n is {n}, of {c} words; expected n < {c}, fewer dimensions than there are words: try a "
+                        "corpus with more different words, or a smaller n (mini-tf train --set n=…)")  # fmt: skip
 
     if c <= max(500, 2 * n):
         values, V = eigh(C.toarray(), subset_by_index=(c - n, c - 1))
@@ -185,17 +187,6 @@ def _checked_matrix(C):
         raise UserError(f"C is not symmetric: C[{i}, {j}] is {C[i, j]:g} and C[{j}, {i}] is {C[j, i]:g}. "
                         "Eigenvectors here need C = Cᵀ: try (C + C.T) / 2")
     return C
-
-
-def _checked_number(n, c):
-    try:
-        n = operator.index(n)
-    except TypeError:
-        raise UserError(f"n is {n!r}; expected an integer, how many eigenvectors to keep") from None
-    if not 1 <= n < c:
-        raise UserError(f"n is {n}, of {c} words; expected 1 ≤ n < {c}, fewer dimensions than there are words: "
-                        "try a corpus with more different words, or a smaller n (mini-tf train --set n=…)")
-    return n
 
 
 def _checked_vectors(V):

@@ -9,7 +9,7 @@ from typing import Self
 from mini_tf.checks import check_whole, shown
 from mini_tf.errors import UserError
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.text.tokens import Vocabulary, different_words, row_of_ids
+from mini_tf.text.tokens import Vocabulary, distinct_words, row_of_ids
 from mini_tf.types import Array
 
 import numpy as np
@@ -38,7 +38,7 @@ I_WORD = re.compile(r"i(?:'(?:m|ve|ll|d))?")
 
 
 def split_sentence(sentence: str, language: str) -> list[str]:
-    """The words of a sentence, in small letters; a punctuation mark or another symbol is a word, too.
+    """The words of a sentence, in lower case; a punctuation mark or another symbol is a word, too.
 
     language="french":   "Qu'avez-vous dit à l'homme ?" → ["qu'", "avez", "-vous", "dit", "à", "l'", "homme", "?"]
     language="english":  "Don't pay twenty-one dollars." → ["don't", "pay", "twenty", "-one", "dollars", "."]
@@ -62,17 +62,17 @@ def _plain(sentence):
 
 
 def names_in(sentences: Iterable[str], language: str) -> set[str]:
-    """The words, in small letters, that mostly have a capital where no sentence begins: {"tom", "boston", "monday"}
+    """The words, in lower case, that mostly have a capital within sentences: {"tom", "boston", "monday"}
 
     sentences  strings. `join_sentence` gives these words their capital again.
     """
-    capital, small = Counter(), Counter()
+    capitalized, lower_case = Counter[str](), Counter[str]()
     for sentence in sentences:
         words = TOKEN[language].findall(_plain(sentence))
         for before, word in zip(words, words[1:]):
             if before not in END and before != '"':
-                (capital if word[0].isupper() else small)[word.lower()] += 1
-    return {word for word, times in capital.items() if times > small[word]}
+                (capitalized if word[0].isupper() else lower_case)[word.lower()] += 1
+    return {word for word, times in capitalized.items() if times > lower_case[word]}
 
 
 def join_sentence(words: Iterable[str], names: Collection[str] = frozenset(), language: str = "english") -> str:
@@ -80,12 +80,12 @@ def join_sentence(words: Iterable[str], names: Collection[str] = frozenset(), la
 
     No space before . , ! ? ; : … % ) and a hyphenated part, none after ( $ and an elision (l'); a pair of quotation
     marks encloses what is between them. A capital for the first word, the first after . ! ?, and English I, I'm, I've,
-    I'll, I'd, and for names, words in small letters: see `names_in`. In French, a space before ? ! ; :
+    I'll, I'd, and for names, which are in lower case: see `names_in`. In French, a space before ? ! ; :
     """
     english = language == "english"
     no_space_before = NO_SPACE_BEFORE if english else NO_SPACE_BEFORE - set("?!;:")
     pieces = []
-    first, quoted, glued = True, False, True             # the next word begins a sentence, is quoted, takes no space
+    first, quoted, glued = True, False, True             # the next word begins a sentence, is quoted, follows directly
     for word in words:
         closes = word == '"' and quoted
         if not (glued or closes or word in no_space_before or re.match(r"-\w", word)):
@@ -95,7 +95,7 @@ def join_sentence(words: Iterable[str], names: Collection[str] = frozenset(), la
         pieces.append(word[0].upper() + word[1:] if capital else word)
         first = not is_word and (first or word in END)
         quoted ^= word == '"'
-        glued = word in NO_SPACE_AFTER or ELISION.fullmatch(word) or (word == '"' and quoted)
+        glued = word in NO_SPACE_AFTER or bool(ELISION.fullmatch(word)) or (word == '"' and quoted)
     return "".join(pieces)
 
 
@@ -103,7 +103,7 @@ class SentenceVocabulary(Vocabulary):
     """The words of one language: [SOS] = 0, [EOS] = 1, [UNK] = 2, then the words, the most frequent first.
 
     sentences  lists of words
-    least      how often a word has to occur to be in; the others are read as [UNK]
+    least      how often a word has to occur to get an id of its own; rarer ones are read as [UNK]
 
     Words that occur equally often stand in order of first appearance.
     vocabulary = SentenceVocabulary([["je", "suis", "là"], ["je", "vois"]])
@@ -111,11 +111,11 @@ class SentenceVocabulary(Vocabulary):
     Raises UserError for sentences that are not lists of words, and for least < 1.
     """
 
-    names = frozenset()                                  # printed with a capital: see `names_in`
+    names: frozenset[str] = frozenset()                  # printed with a capital: see `names_in`
 
     def __init__(self, sentences: Iterable[list[str]], least: int = 1):
         check_whole(least=least)
-        count = Counter()
+        count = Counter[str]()
         for sentence in sentences:
             count.update(_checked(sentence))
         super().__init__([*SPECIAL, *(word for word, times in count.most_common() if times >= least)])
@@ -131,18 +131,18 @@ class SentenceVocabulary(Vocabulary):
             raise UserError(
                 f"the words begin {shown(vocabulary.words[:3])}, expected {SPECIAL}: the .words of a vocabulary"
             )
-        vocabulary.names = frozenset(different_words(names, "the names"))
+        vocabulary.names = frozenset(distinct_words(names, "the names"))
         return vocabulary
 
     def unknown(self, words: Iterable[str]) -> list[str]:
         """The words that have no id of their own, each once, in order of first appearance."""
         return super().unknown(_checked(words))
 
-    def encode(self, words: Iterable[str]) -> Array:
+    def encode(self, words: Iterable[str]) -> Array:  # type: ignore[override]   # it has an id for every word
         """The ids of the words, int64, one for each: words that it does not know are [UNK] = 2."""
         return np.array([self.index.get(word, UNK) for word in _checked(words)], dtype=np.int64)
 
-    def decode(self, ids: ArrayLike | Iterator[int]) -> list[str]:
+    def decode(self, ids: ArrayLike | Iterator[int]) -> list[str]:  # type: ignore[override]   # join_sentence takes it
         """The list of words that the ids stand for, up to the first [EOS] or padding (−1), without [SOS].
 
         Raises UserError for an id that is not in the vocabulary.

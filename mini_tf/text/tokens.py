@@ -63,7 +63,7 @@ class Vocabulary:
         Raises UserError for anything but a list of different strings.
         """
         vocabulary = cls([])
-        vocabulary.words = different_words(words)
+        vocabulary.words = distinct_words(words)
         vocabulary.index = {word: i for i, word in enumerate(vocabulary.words)}
         return vocabulary
 
@@ -79,7 +79,7 @@ class Vocabulary:
 
     def encode(self, tokens: Iterable[str], unknown: str = "error") -> Array:
         """The ids of the words, int64. Raises UserError naming unknown words; unknown="skip" leaves them out."""
-        tokens = list(tokens)                            # they are looked at twice
+        tokens = list(tokens)                            # they are read twice
         if unknown not in ("error", "skip"):
             raise UserError(f"unknown={unknown!r} is not an option, expected 'error' or 'skip'")
         missing = self.unknown(tokens)
@@ -111,7 +111,7 @@ class Vocabulary:
         )
 
 
-def different_words(words: Sequence[str], what: str = "the words") -> list[str]:
+def distinct_words(words: Sequence[str], what: str = "the words") -> list[str]:
     """The list of words itself. Raises UserError unless it is a list of strings, none of them twice.
 
     what: the subject of the messages, which is plural
@@ -130,10 +130,8 @@ def different_words(words: Sequence[str], what: str = "the words") -> list[str]:
 
 def row_of_ids(ids: ArrayLike | Iterator[int]) -> list[int]:
     """Ids as a list of integers. Raises UserError for other shapes and dtypes."""
-    if isinstance(ids, Iterator):                        # what `generate` gives, say
-        ids = list(ids)
     try:
-        ids = np.asarray(ids)
+        ids = np.asarray(list(ids) if isinstance(ids, Iterator) else ids)        # generate() is an iterator
     except ValueError:                                   # lists of different lengths
         ids = np.asarray(None)
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):

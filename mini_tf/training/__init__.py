@@ -8,9 +8,10 @@ from mini_tf.models.windows import windows_ending_at
 from mini_tf.training.batches import ConsecutiveWindows, RandomWindows, split_words
 from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
 from mini_tf.training.loop import History, Watcher, fit, mean_loss
-from mini_tf.training.optimizers import SGD, Adam, AdamW, clip_gradients
+from mini_tf.training.optimizers import SGD, Adam, AdamW, Schedule, clip_gradients
 from mini_tf.training.pair_batches import PairBatches, SentenceBatch, sentence_batch
-from mini_tf.training.state import Schedule, Training, load_training, save_training
+from mini_tf.training.state import load_training, save_training
+from mini_tf.training.step import Training
 
 __all__ = [
     "SGD", "Adam", "AdamW", "ConsecutiveWindows", "History", "PairBatches", "RandomWindows", "Schedule",

@@ -1,11 +1,11 @@
-"""Arrays and what there is to say of them, in one file that is read back whole or not at all.
+"""Named arrays and facts about them in one file, which is read back whole or not at all.
 
 The file is a .safetensors file, which other tools read, too:
 
     8 bytes     the length of the header
     header      JSON: each array's type, shape and place; and "__metadata__", which has
                     format          "pt": other tools ask for it, although nothing here is PyTorch's
-                    mini_tf         JSON: {"kind", "version", …}, and what the writer wants to keep
+                    mini_tf         JSON: {"kind", "version", …}, and the writer's facts
                     mini_tf_sha256  of the whole file, with 64 zeros in its own place
     arrays      one after the other, in C order
 
@@ -17,7 +17,7 @@ Source: github.com/huggingface/safetensors, "Format"
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from mini_tf.files import kind_of, replacing
 from mini_tf.types import Array, PathLike
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 VERSION = 2                          # of the files' format
 KINDS = {"model": "a model", "training": "the state of a training"}
@@ -37,30 +37,37 @@ DIGEST = re.compile(rb'"mini_tf_sha256":"([0-9a-f]{64})"')
 CHUNK = 1 << 20
 
 
-def write_archive(
-    path: PathLike, kind: str, arrays: dict[str, Array | Callable[[], Array]], about: dict[str, Any]
-) -> None:
+def write_archive(path: PathLike, kind: str, arrays: Mapping[str, Any], about: dict[str, Any]) -> None:
     """Write {name: array} and `about`, a dict that JSON can hold, to `path`. Equal contents give equal bytes.
 
     kind: one of KINDS. An array may also be a function with .shape, .size and .dtype that fetches it when its turn has
     come. Raises NotWritten.
     """
-    about = json.dumps({"kind": kind, "version": VERSION} | about, default=lambda array: np.asarray(array).tolist())
-    header = {"__metadata__": {"format": "pt", "mini_tf": about, "mini_tf_sha256": NO_DIGEST}}
+    facts = json.dumps({"kind": kind, "version": VERSION} | about, default=_as_list)
+    entries: dict[str, Any] = {"__metadata__": {"format": "pt", "mini_tf": facts, "mini_tf_sha256": NO_DIGEST}}
     end = 0
     for name, x in arrays.items():
         start, end = end, end + x.size * x.dtype.itemsize
         letters = "BOOL" if x.dtype.kind == "b" else f"{TYPES[x.dtype.kind]}{8 * x.dtype.itemsize}"
-        header[name] = {"dtype": letters, "shape": list(x.shape), "data_offsets": [start, end]}
-    header = json.dumps(header, separators=(",", ":")).encode()
+        entries[name] = {"dtype": letters, "shape": list(x.shape), "data_offsets": [start, end]}
+    header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)
     digest = hashlib.sha256()
     with replacing(path) as temporary, open(temporary, "wb") as file:
         for part in (len(header).to_bytes(8, "little"), header, *map(_bytes_of, arrays.values())):
             digest.update(part)
             file.write(part)
-        file.seek(8 + DIGEST.search(header).start(1))
+        file.seek(8 + header.index(NO_DIGEST.encode(), header.index(b'"mini_tf_sha256":"')))
         file.write(digest.hexdigest().encode())
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON gives it back: lists for tuples and arrays"""
+    return json.loads(json.dumps(value, default=_as_list))
+
+
+def _as_list(array):
+    return np.asarray(array).tolist()
 
 
 def _bytes_of(x):
@@ -95,27 +102,17 @@ def read_archive(path: PathLike, kind: str) -> tuple[dict[str, Array], dict[str,
 
 
 def _checked(path):
-    """What the file says of itself. Raises UserError unless all of it is as it was written."""
+    """The file's own metadata. Raises UserError unless all of the file is as it was written."""
     with open(path, "rb") as file:
         start = file.read(8)
         header = file.read(min(int.from_bytes(start, "little"), path.stat().st_size))
         found = DIGEST.search(header)
         if found is None:
-            raise UserError(_foreign(path, header))
+            raise UserError(f"{path} is damaged, or not a file of mini_tf: it has no checksum; restore a copy, or "
+                            "train again")  # fmt: skip
         digest = hashlib.sha256(start + header[: found.start(1)] + NO_DIGEST.encode() + header[found.end(1) :])
         while part := file.read(CHUNK):
             digest.update(part)
     if digest.hexdigest().encode() != found[1]:
         raise UserError(f"{path} is damaged: its content does not match its checksum; restore a copy, or train again")
     return json.loads(json.loads(header)["__metadata__"]["mini_tf"])
-
-
-def _foreign(path, header):
-    """Why a file without a checksum cannot be read."""
-    try:
-        safe_open(path, framework="numpy")
-    except SafetensorError:
-        return f"{path} is not a .safetensors file, or damaged"
-    if b'"mini_tf"' in header:
-        return f"{path} is damaged: its checksum is missing; restore a copy, or train again"
-    return f"{path} is a .safetensors file, but not of mini_tf"

@@ -14,6 +14,8 @@ from mini_tf.types import Array
 
 import numpy as np
 
+Seed = int | list[int] | np.random.Generator              # what np.random.default_rng takes
+
 
 def split_words(ids: Array, T: int, test: float = 0.1, validation: float = 0.05) -> tuple[Array, Array, Array]:
     """(train, validation, test): in text order, the last tenth of the words for the test, as the lab asks.
@@ -33,22 +35,10 @@ def split_words(ids: Array, T: int, test: float = 0.1, validation: float = 0.05)
     parts = ids[:first_validation], ids[max(first_validation - T, 0) : first_test], ids[max(first_test - T, 0) :]
     if min(len(part) for part in parts) < T + 1:
         raise UserError(
-            f"the corpus has {len(ids):,} words, expected at least {shortest_corpus(T, test, validation):,}: its "
-            f"training, validation and test parts each need a history of T = {T} words and one more; give a longer "
-            "text, or take a smaller T (mini-tf train --set T=…)"
+            f"the corpus has {len(ids):,} words, too few: its training, validation and test parts each need a history "
+            f"of T = {T} words and one more; give a longer text, or take a smaller T (mini-tf train --set T=…)"
         )
     return parts
-
-
-def shortest_corpus(T: int, test: float = 0.1, validation: float = 0.05) -> int:
-    """The fewest words that `split_words` can split."""
-    words = T + 1
-    while True:
-        first_test = int(words * (1 - test))
-        first_validation = int(first_test * (1 - validation))
-        if first_validation > T and first_validation < first_test < words:
-            return words
-        words += 1
 
 
 class Rounds:
@@ -58,7 +48,7 @@ class Rounds:
     of this list stands for.
     """
 
-    def __init__(self, seed: int | list[int] | np.random.Generator):
+    def __init__(self, seed: Seed):
         self.rng = np.random.default_rng(seed)
         self._begin()
 
@@ -98,7 +88,7 @@ class RandomWindows(Rounds):
     Raises UserError for a text shorter than a window, and for an empty batch.
     """
 
-    def __init__(self, ids: Array, T: int, batch: int, seed: int | list[int] | np.random.Generator = 0, apart: int = 1):
+    def __init__(self, ids: Array, T: int, batch: int, seed: Seed = 0, apart: int = 1):
         check_whole(T=T, batch=batch, apart=apart)
         if len(ids) < T + 1:
             raise UserError(f"the training text has {len(ids):,} words, expected more than T = {T}")
@@ -131,11 +121,9 @@ class ConsecutiveWindows:
         check_whole(T=T, batch=batch)
         length = len(ids) // batch
         if length < T + 1:
-            raise UserError(
-                f"the training text has {len(ids):,} words, expected at least {batch * (T + 1):,}: a window of "
-                f"T + 1 = {T + 1} words in each of {batch} pieces; give a longer text, or take a smaller T or "
-                "batch (mini-tf train --set batch=…)"
-            )
+            raise UserError(f"the training text has {len(ids):,} words, expected at least {batch * (T + 1):,}: a "
+                            f"window of T + 1 = {T + 1} words in each of {batch} pieces; give a longer text, or take a "
+                            "smaller T or batch (mini-tf train --set batch=…)")  # fmt: skip
         self.pieces, self.T, self.words = ids[: length * batch].reshape(batch, length), T, batch * T
         self.shift = self.first = 0
 

@@ -1,23 +1,18 @@
 """Checkpoints: a model in one file that opens on any machine, with or without a GPU."""
 
-import json
 from contextlib import suppress
 from importlib import import_module
-from typing import TypeVar, overload
+from typing import Any
 
-from mini_tf.checks import shown
+from mini_tf.checks import first_difference, shown
 from mini_tf.errors import UserError
 from mini_tf.layers.layer import Layer
 from mini_tf.models.saved import SavedModel
-from mini_tf.training.archive import read_archive, write_archive
+from mini_tf.training.archive import plain, read_archive, write_archive
 from mini_tf.types import PathLike
 
-import numpy as np
 
-AnyLayer = TypeVar("AnyLayer", bound=Layer)
-
-
-def save_checkpoint(path: PathLike, model: Layer, vocabulary: str | None = None) -> None:
+def save_checkpoint(path: PathLike, model: Any, vocabulary: str | None = None) -> None:
     """Write the parameters of a model or layer, and a model's configuration, to `path` (.safetensors), whole or not
     at all.
 
@@ -33,17 +28,12 @@ def save_checkpoint(path: PathLike, model: Layer, vocabulary: str | None = None)
     if not arrays:
         raise UserError(f"this {type(model).__name__} has no parameters to save; they are found in its attributes: "
                         "self.W = Parameter(…), Layers, lists and dicts of them")  # fmt: skip
-    made = type(model)
-    config = _plain(model.config) if isinstance(model, SavedModel) else None
-    about = {"model": made.__name__, "module": made.__module__, "config": config, "vocabulary": vocabulary}
+    config, kind = getattr(model, "config", None) if isinstance(model, SavedModel) else None, type(model)
+    about = {"model": kind.__name__, "module": kind.__module__, "config": config, "vocabulary": vocabulary}
     write_archive(path, "model", arrays, about)
 
 
-@overload
-def load_checkpoint(path: PathLike, model: None = None, vocabulary: str | None = None) -> SavedModel: ...
-@overload
-def load_checkpoint(path: PathLike, model: AnyLayer, vocabulary: str | None = None) -> AnyLayer: ...
-def load_checkpoint(path: PathLike, model: Layer | None = None, vocabulary: str | None = None) -> SavedModel | Layer:
+def load_checkpoint(path: PathLike, model: Any = None, vocabulary: str | None = None) -> Any:
     """The model that `save_checkpoint` wrote, on the CPU; or `model`, with its parameters replaced by those in `path`.
 
     A Layer of your own has no configuration by which it could be built: build it, and give it as `model`.
@@ -55,24 +45,27 @@ def load_checkpoint(path: PathLike, model: Layer | None = None, vocabulary: str 
     arrays, about = read_archive(path, "model")
     if vocabulary is not None and about["vocabulary"] not in (None, vocabulary):
         raise UserError(f"{path} belongs to another vocabulary: either file was damaged or replaced; train again")
-    name, config, made = about["model"], about["config"], _class_of(about)
+    name, config, kind = about["model"], about["config"], _class_of(about)
     if model is None and config is None:
         raise UserError(f"{path} holds a {name}, a layer of your own: build it as it was, model = {name}(…), and give "
                         f"it: load_checkpoint({str(path)!r}, model)")  # fmt: skip
-    if model is None and made is None:
+    if model is None and kind is None:
         raise UserError(f"{path} holds a {name}: import the module that defines it first, {about['module']}")
     if model is None:
         try:
-            model = made.rebuilt(config, arrays)
+            model = kind.from_config(config, arrays)
         except (KeyError, TypeError) as error:
             raise UserError(f"{path} was written by another version of mini_tf: {error}") from None
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
     elif config is not None:
-        _same_config(path, config, _plain(getattr(model, "config", {})))
+        name, saved, here = first_difference("config", config, plain(getattr(model, "config", {})))
+        if saved != here:
+            raise UserError(f"{path} holds a model of another configuration: {name} = {saved!r} there, {here!r} here; "
+                            "load it without a model to get the one it describes")  # fmt: skip
     parameters = model.parameters()
     if set(arrays) != set(parameters):
-        odd = sorted(set(arrays) ^ set(parameters))[0]
+        odd = min(set(arrays) ^ set(parameters))
         raise UserError(f"{path} does not fit the model: {odd!r} is in only one of them")
     for name, parameter in parameters.items():
         if parameter.data.shape != arrays[name].shape:
@@ -88,19 +81,5 @@ def _class_of(about):
     if ours:                                             # the classes of models register when they are defined
         with suppress(ImportError):
             return getattr(import_module(about["module"]), about["model"], None)
-    made = SavedModel.classes.get(about["model"])
-    return None if made is None or made.__module__.startswith("mini_tf.") != ours else made
-
-
-def _same_config(path, saved, wanted):
-    for name in sorted(set(saved) | set(wanted)):
-        if saved.get(name) != wanted.get(name):
-            raise UserError(
-                f"{path} holds a model of another configuration: {name} = {saved.get(name)!r} there, "
-                f"{wanted.get(name)!r} here; load it without a model to get the one it describes"
-            )
-
-
-def _plain(config):
-    """The configuration as JSON gives it back: lists for arrays and tuples."""
-    return json.loads(json.dumps(config, default=lambda array: np.asarray(array).tolist()))
+    kind = SavedModel.registry.get(about["model"])
+    return None if kind is None or kind.__module__.startswith("mini_tf.") != ours else kind

@@ -1,6 +1,7 @@
 """The pictures of a training run, of a translation, and of a classified text."""
 
 from pathlib import Path
+from typing import Any
 
 from mini_tf.errors import UserError
 from mini_tf.files import replacing
@@ -30,7 +31,7 @@ def save_figure(path: PathLike, figure: Figure, dpi: int = 120) -> None:
 
 
 def draw_curves(
-    rows: list[dict[str, float | str]], lines: dict[str, float], training: str = "training", unit: str = "nats per word"
+    rows: list[dict[str, Any]], lines: dict[str, float], training: str = "training", unit: str = "nats per word"
 ) -> Figure:
     """Training and validation loss against the step, with labelled horizontal lines for comparison.
 
@@ -68,11 +69,11 @@ def between(steps: list[int]) -> list[float]:
     return [(before + step) / 2 for before, step in zip([0, *steps], steps)]
 
 
-def draw_gradient_flow(rows: list[dict[str, float | str]]) -> Figure:
-    """What `Health` saw during training: the norm of each layer's gradient, what a step changes of the weights, and the
-    share of dead ReLUs, if there are any ReLUs.
+def draw_gradient_flow(rows: list[dict[str, Any]]) -> Figure:
+    """The health of gradients during training: the norm of each layer's gradient, how much a step changes the weights,
+    and the share of dead ReLUs, if there are any ReLUs.
 
-    rows: those of a History, without one that an interruption added
+    rows: a History's, without one that an interruption added
     """
     steps, layers = [row["step"] for row in rows], list(layers_of(rows[0]))
     has_relus = rows[0]["dead_relus"] != ""
@@ -103,7 +104,7 @@ def draw_attention(weights: dict[str, Array], source: list[str], target: list[st
     """Heat maps of a translator's attention: a row for each kind, a column for each layer, the mean of its heads.
 
     weights         of `attention_weights`
-    source, target  the words that were read: those of the sentence, and [SOS] and those of its translation
+    source, target  the words that were read: of the sentence, and [SOS] and the words of its translation
 
     The rows of the decoder's attention to the encoder are named after the words about to be written, not after those
     just read: they show where the decoder looks for the next word.
@@ -131,7 +132,7 @@ def draw_attention(weights: dict[str, Array], source: list[str], target: list[st
 
 
 def draw_confusion(confusion: Array, classes: list[str]) -> Figure:
-    """How often each class was taken for each: counts, and their shares of a row as colours.
+    """How often each class was predicted for each: counts, and their shares of a row as colours.
 
     confusion  (classes, classes) int, see `metrics.confusion`
     """
@@ -146,8 +147,8 @@ def draw_confusion(confusion: Array, classes: list[str]) -> Figure:
     axes.set_xticks(range(len(classes)), classes)
     axes.set_yticks(range(len(classes)), classes, rotation=90, va="center")
     axes.tick_params(length=0)
-    axes.set_xlabel("the classifier says")
-    axes.set_ylabel("it is")
+    axes.set_xlabel("predicted class")
+    axes.set_ylabel("true class")
     figure.colorbar(image, ax=axes, shrink=0.7, label="share of the row")
     return figure
 
@@ -160,7 +161,9 @@ def draw_words(words: list[str], found: Saliency, classes: list[str], attention:
     classes    names of the classes
     attention  (T,) the share of all words' attention that each gets; None: only the gradient
     """
-    panels = [] if attention is None else [("what attention looks at", "share of attention", attention, None)]
+    panels: list[tuple[str, str, Array, list[str] | None]] = []
+    if attention is not None:
+        panels.append(("what attention looks at", "share of attention", attention, None))
     says = f"what the gradient says: {classes[found.chosen]}, p = {found.p[found.chosen]:.2f}"
     signs = [BLUE if value > 0 else ORANGE for value in found.contribution]
     panels += [

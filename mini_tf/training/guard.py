@@ -1,4 +1,4 @@
-"""What is around a training step: the clock, a look at the gradients, and the way back if a number is not finite."""
+"""Around a training step: the clock, a look at the gradients, and the way back if a number is not finite."""
 
 import math
 import time
@@ -12,7 +12,7 @@ from mini_tf.training.health import Health
 import numpy as np
 
 if TYPE_CHECKING:
-    from mini_tf.training.state import Training
+    from mini_tf.training.step import Training
 
 
 class NotFinite(UserError):
@@ -20,53 +20,54 @@ class NotFinite(UserError):
 
 
 class StepGuard:
-    """with StepGuard(training, observe) as guard: …, one step on guard.batch, which checks its numbers by `finite`.
+    """with StepGuard(training, observe) as guard: …, one step on guard.batch, whose numbers `finite` checks.
 
-    observe: keep what `Health` says of the step
+    observe: measure the gradients' `Health`
     """
 
     def __init__(self, training: "Training", observe: bool = False):
-        self.training, self.batch = training, None
+        self.training = training
+        self.batch: Any = None
         self.health = Health(training.parameters) if observe else None
         self.silent = np.errstate(over="ignore", invalid="ignore")       # NotFinite says more
 
     def __enter__(self) -> Self:
-        self.clock, self.before = time.perf_counter(), places(self.training)
+        self.start, self.before = time.perf_counter(), position(self.training)
         self.silent.__enter__()
         return self
 
-    def forward(self) -> AbstractContextManager:
+    def forward(self) -> AbstractContextManager[None]:
         """with guard.forward(): …, the step's forward, whose ReLUs are counted if the step is observed"""
         return self.health.watching_relus() if self.health else nullcontext()
 
-    def finite(self, what: str, number: float) -> float:
+    def finite(self, what: str, number: Any) -> float:
         """The number as a float. Raises NotFinite if it is inf or nan; the training is then as before the step."""
         number = float(number)
         if not math.isfinite(number):
             raise failure(self.training, f"{what} became {number}", self.batch, self.before)
         return number
 
+    def observed(self, squares: dict[str, float]) -> None:
+        """After the update: record the health of the step; squares: {name of the parameter: Σ g²}."""
+        if self.health:
+            self.training.seen(self.health, squares)
+
     def __exit__(self, error, *_):
         self.silent.__exit__(error, *_)
         if error is None:
-            count_seconds(self.training, self.clock)
+            seconds = time.perf_counter() - self.start
+            self.training.seconds += seconds
+            self.training.since["seconds"] += seconds
 
 
-def count_seconds(training: "Training", clock: float) -> None:
-    """Note how long a step took that began at that time."""
-    seconds = time.perf_counter() - clock
-    training.seconds += seconds
-    training.since["seconds"] += seconds
-
-
-def places(training: "Training") -> tuple:
-    """What a step changes before it changes a parameter: the places in the batches and in the random numbers."""
+def position(training: "Training") -> tuple[Any, Any, dict[str, Any]]:
+    """What a step changes before it changes a parameter: the state of the batches, the random numbers, the model."""
     batches = training.batches.state() if hasattr(training.batches, "state") else None
     return batches, training.rng and training.rng.bit_generator.state, training.model.state()
 
 
-def go_back(training: "Training", before: tuple) -> None:
-    """Put the training where `places` was called."""
+def roll_back(training: "Training", before: tuple[Any, Any, dict[str, Any]]) -> None:
+    """Put the training back where it was when `position` was called."""
     batches, rng, carried = before
     if batches is not None:
         training.batches.restore(batches)
@@ -75,11 +76,11 @@ def go_back(training: "Training", before: tuple) -> None:
     training.model.restore(carried)
 
 
-def failure(training: "Training", what: str, batch: Any, before: tuple) -> NotFinite:
+def failure(training: "Training", what: str, batch: Any, before: tuple[Any, Any, dict[str, Any]]) -> NotFinite:
     """The NotFinite to raise; the training is then as it was before the step on that batch."""
-    go_back(training, before)
+    roll_back(training, before)
     origin = training.origin(batch)
-    go_back(training, (None, *before[1:]))               # the search has drawn random numbers, too
+    roll_back(training, (None, *before[1:]))             # the search has drawn random numbers, too
     clear_gradients(training.parameters)
     advice = "Try a smaller learning rate" + (", or clip=1" if training.clip is None else "")
     return NotFinite(f"{what} at step {training.step + 1}, expected a number. {origin} {advice}")

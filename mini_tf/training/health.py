@@ -5,14 +5,16 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import median
+from typing import Any
 
 from mini_tf import ops
 from mini_tf.layers import Parameter
 from mini_tf.ops.op import watching
 from mini_tf.ops.updates import sum_of_squares
+from mini_tf.types import Array
 
 NORM = "gradient_norm"
-VANISHES = 1e-3          # a layer's gradient, as a share of the largest among its equals
+VANISHES = 1e-3          # a layer's gradient, as a share of the largest in its stack
 EXPLODES = 100           # times the median norm so far
 DEAD = 0.9               # of the ReLUs
 SAMPLED = 100_000        # entries of a parameter whose update is measured
@@ -38,7 +40,7 @@ class Health:
     def __init__(self, parameters: dict[str, Parameter]):
         self.parameters = parameters
         self.before = {name: _some(p.data).copy() for name, p in parameters.items() if p.trainable}
-        self.alive = []                                  # of each ReLU's call, which of them are not 0 everywhere
+        self.alive: list[Array] = []                     # of each ReLU's call, which of them are not 0 everywhere
 
     @contextmanager
     def watching_relus(self) -> Iterator[None]:
@@ -59,7 +61,7 @@ class Health:
             self.alive.append((a.reshape(-1, a.shape[-1]) > 0).any(0))
         return result
 
-    def row(self, squares: dict[str, float]) -> dict[str, float | str]:
+    def row(self, squares: dict[str, float]) -> dict[str, Any]:
         """The columns of this step: {name: number}; "" for the dead ReLUs of a model without any."""
         relus = sum(mask.size for mask in self.alive)
         dead = relus - sum(int(mask.sum()) for mask in self.alive)
@@ -92,17 +94,18 @@ def layer_of(name: str) -> str:
     return numbered[0] if numbered else name.rpartition(".")[0] or name
 
 
-def layers_of(row: dict[str, float | str]) -> dict[str, float | str]:
+def layers_of(row: dict[str, Any]) -> dict[str, Any]:
     """{layer: gradient norm} of a row of metrics.csv"""
     return {name.removeprefix(f"{NORM} "): value for name, value in row.items() if name.startswith(f"{NORM} ")}
 
 
-def complaints(rows: list[dict[str, float | str]]) -> dict[str, str]:
+def complaints(rows: list[dict[str, Any]]) -> dict[str, str]:
     """{what is wrong: a sentence} of the last of these rows; empty if nothing is."""
-    row, found = rows[-1], {}
+    row = rows[-1]
+    found: dict[str, str] = {}
     if not row.get(NORM):
         return found
-    for layers in _equals(layers_of(row)):
+    for layers in _stacks(layers_of(row)):
         weak, strong = min(layers, key=layers.get), max(layers, key=layers.get)
         if layers[weak] < VANISHES * layers[strong]:
             found["vanishes"] = (f"the gradient vanishes: its norm is {layers[weak]:.1g} in {weak}, "
@@ -120,7 +123,7 @@ def complaints(rows: list[dict[str, float | str]]) -> dict[str, str]:
     return found
 
 
-def _equals(layers):
+def _stacks(layers):
     """The layers of each stack, {"trunk.layers.0": …, "trunk.layers.1": …}: only their norms can be compared."""
     stacks = {}
     for name, norm in layers.items():

@@ -1,15 +1,182 @@
-"""A text made ready for a language model: tasks 6.1 to 6.3 of ESE-2000 Lab 6."""
+"""From a text to a trained language model: tasks 6.1 to 6.3 of ESE-2000 Lab 6, and the presets."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
+from mini_tf.files import write_text
+from mini_tf.metrics import LossPart, uniform_cross_entropy, unigram_cross_entropy
+from mini_tf.models import CarriedState, TextModel
+from mini_tf.models.options import check_choice
+from mini_tf.progress import progress_bar
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, tokenize
-from mini_tf.training.batches import split_words
-from mini_tf.training.task import random_vectors
-from mini_tf.types import Array
+from mini_tf.training.batches import ConsecutiveWindows, RandomWindows, split_words
+from mini_tf.training.task import Task, named, random_vectors, text_named
+from mini_tf.types import Array, Say, silent
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mini_tf.training.run import Run
+
+PROMPT_WORDS = 16        # of the test text, from which the sample goes on
+
+
+@dataclass(frozen=True, kw_only=True)
+class Language(Task):
+    """The task of predicting the next word of a text."""
+
+    kind: ClassVar[str] = "language"
+    takes: ClassVar[str] = "--corpus"
+
+    n: int                       # embedding dimension
+    embedding_scale: float       # factor on the word vectors
+    batch: int                   # windows in a batch
+    model_class: str = "LanguageTransformer"
+    vectors: str = "eigenvectors"    # of the whole text's co-occurrences, the lab's way; "training"; "random"
+    batches: str = "random"      # windows; "apart": side by side; "consecutive": each goes on where the last ended
+    anew: int = 64               # of consecutive batches, every so many-th starts from h_0
+    betas: tuple[float, float] = (0.9, 0.999)  # of Adam
+    clip: float | None = None    # largest norm of all gradients together
+    warm_up: int = 20            # steps in which the learning rate rises
+    W: int = 10                  # co-occurrence window
+    validation_words: int = 2000     # validation words per measurement
+    sample_words: int = 500
+
+    @property
+    def model_type(self) -> type[TextModel]:
+        check_choice("model_class", self.model_class, sorted(TextModel.registry))
+        return TextModel.registry[self.model_class]
+
+    def read(self, command: dict[str, Any], seed: int) -> str:
+        return text_named(command)
+
+    def prepare(self, data: str, seed: int, say: Say) -> "Corpus":
+        return prepare(data, self.n, self.model["T"], self.W, say, self.vectors, seed)
+
+    def new_model(self, prepared: "Corpus", seed: int) -> TextModel:
+        kind: Any = self.model_type
+        frequencies = {"frequencies": prepared.counts} if "frequencies" in signature(kind).parameters else {}
+        return kind(prepared.embeddings * np.float32(self.embedding_scale), seed=seed, **frequencies, **self.model)
+
+    def facts(self, data: str, prepared: "Corpus") -> dict[str, dict[str, int]]:
+        return {"text": {"words": len(prepared.ids), "vocabulary": len(prepared.vocabulary)}}
+
+    def in_training(self, model: Any) -> Any:
+        """The model itself, or a CarriedState of it for consecutive batches."""
+        return CarriedState(model, anew=self.anew) if self.batches == "consecutive" else model
+
+    def training_batches(self, prepared: "Corpus", seed: list[int]) -> Iterator[Array]:
+        """Windows of the training words."""
+        T, words = self.model["T"], prepared.train
+        if self.batches == "consecutive":
+            return ConsecutiveWindows(words, T, self.batch)
+        return RandomWindows(words, T, self.batch, seed, apart=T if self.batches == "apart" else 1)
+
+    def loss_parts(self, model: TextModel, prepared: "Corpus") -> list[LossPart]:
+        return model.loss_parts(prepared.validation, self.validation_words)
+
+    def report(self, run: "Run", model: TextModel, prepared: "Corpus", seed: int) -> dict[str, Any]:
+        """"uniform", "unigram", "train" and "test" losses in nats per word"""
+        corpus, c, T = prepared, len(prepared.vocabulary), model.T
+        results = {
+            "uniform": uniform_cross_entropy(c),
+            "unigram": unigram_cross_entropy(corpus.ids[: T - len(corpus.test)], corpus.test[T:], c),
+            "train": model.mean_loss(corpus.train, self.validation_words),
+        }
+        with progress_bar("testing", len(corpus.test) - T) as update:
+            results["test"] = model.mean_loss(corpus.test, on_batch=lambda done, _: update(done))
+        prompt = corpus.test[T : T + PROMPT_WORDS]       # the first words that the model has never seen
+        with progress_bar("writing a sample", self.sample_words) as update:
+            written = []
+            for word in generate(model, prompt, self.sample_words, partial(sample, rng=np.random.default_rng(seed))):
+                written.append(word)
+                update(len(written))
+        write_text(run / "sample.txt", corpus.vocabulary.decode([*prompt, *written]).strip("\n") + "\n")
+        return results
+
+
+LANGUAGE = named(
+    Language(
+        name="quick",
+        description="small, learns at every position, trains its word vectors too: a minute or two on a laptop",
+        n=64,
+        model={
+            "T": 32, "L": 2, "H": 4, "m": 16, "readout": "shared", "causal": True, "layer_norm": True,
+            "positions": "geometric", "scaled_attention": True, "train_embeddings": True,
+        },
+        embedding_scale=8.0,
+        learning_rate=6e-3,
+        batch=64,
+        steps=300,
+        every=50,
+    ),
+    Language(
+        name="lab",
+        description="the transformer of ESE-2000 Lab 6, Task 6.13, in the sizes that Task 6.5 recommends",
+        n=256,
+        model={
+            "T": 32, "L": 6, "H": 8, "m": 64, "readout": "vec", "causal": True, "layer_norm": True,
+            "positions": "geometric", "position_scale": 0.06,
+        },
+        embedding_scale=1.0,
+        learning_rate=3e-4,
+        batch=64,
+        steps=2000,
+        every=100,
+        patience=10,                                 # its loss may stand still for 700 steps before it falls
+    ),
+    Language(
+        name="window",
+        description="the fixed-window model of Bengio et al. 2003: four words side by side, one hidden layer",
+        model_class="FixedWindowModel",
+        n=64,
+        model={"T": 4, "k": 128, "dropout": 0.3},
+        vectors="random",
+        embedding_scale=0.1,
+        learning_rate=3e-3,
+        batch=512,
+        steps=1500,
+        every=100,
+        clip=1.0,
+    ),
+    Language(
+        name="recurrent",
+        description="a recurrent network, read through the whole text with its state carried on",
+        model_class="RecurrentModel",
+        n=128,
+        model={"T": 32, "k": 256, "dropout": 0.3},
+        vectors="random",
+        embedding_scale=0.3,
+        batches="consecutive",
+        learning_rate=3e-3,
+        batch=32,
+        steps=1000,
+        every=100,
+        clip=1.0,
+        validation_words=20_000,
+    ),
+    Language(
+        name="gpt",
+        description="a small GPT over words, its readout tied to the word vectors",
+        model_class="GPT",
+        n=128,
+        model={"T": 64, "L": 2, "H": 4, "m": 32, "f": 512, "dropout": 0.2},
+        vectors="random",
+        embedding_scale=128**-0.5,
+        batches="apart",
+        learning_rate=1e-3,
+        batch=32,
+        steps=600,
+        every=60,
+        warm_up=60,
+        clip=1.0,
+    ),
+)  # fmt: skip
 
 
 @dataclass
@@ -30,8 +197,7 @@ class Corpus:
 
 
 def prepare(
-    text: str, n: int, T: int, W: int = 10, say: Callable[[str], None] = lambda line: None,
-    vectors: str = "eigenvectors", seed: int = 0,
+    text: str, n: int, T: int, W: int = 10, say: Say = silent, vectors: str = "eigenvectors", seed: int = 0
 ) -> Corpus:  # fmt: skip
     """Tasks 6.1 to 6.3: words, split, co-occurrences, eigenvectors. Returns a Corpus.
 

@@ -1,13 +1,12 @@
 """Batches of examples of similar length, so that little of them is padding."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 
 from mini_tf.errors import UserError
-from mini_tf.training.batches import Rounds
+from mini_tf.training.batches import Rounds, Seed
 from mini_tf.types import Array
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 
 class LengthBatches(Rounds):
@@ -24,7 +23,7 @@ class LengthBatches(Rounds):
     Raises UserError for words < 1.
     """
 
-    def __init__(self, lengths: Array, words: int, seed: int | list[int] | np.random.Generator = 0):
+    def __init__(self, lengths: Array, words: int, seed: Seed = 0):
         if words < 1:
             raise UserError(f"words is {words}, expected at least 1: the most words in a batch, e.g. 2000")
         self.lengths, self.words = lengths, words
@@ -36,7 +35,19 @@ class LengthBatches(Rounds):
         return [batches[i] for i in self.rng.permutation(len(batches))]
 
 
-def text_lengths(texts: Sequence[ArrayLike]) -> Array:
+def check_examples(texts: Sequence[Array], others: Sized, one: str, other: str) -> None:
+    """Raises UserError for lists of unequal length, no texts, and a text without words; one, other: their names."""
+    if len(texts) != len(others):
+        raise UserError(f"there are {len(texts):,} {one}s and {len(others):,} {other}s, expected one {other} for each "
+                        f"{one}")  # fmt: skip
+    if not len(texts):
+        raise UserError(f"there are no {one}s, expected at least one")
+    empty = next((i for i, ids in enumerate(texts) if not len(ids)), None)
+    if empty is not None:
+        raise UserError(f"{one} {empty} has no words, expected at least one: leave it out")
+
+
+def text_lengths(texts: Sequence[Array]) -> Array:
     """The lengths of texts, arrays of ids, as LengthBatches wants them: (texts, 1)"""
     return np.array([[len(ids)] for ids in texts])
 

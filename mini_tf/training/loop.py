@@ -12,7 +12,7 @@ from mini_tf.errors import Terminated
 from mini_tf.gpu import memory_said
 from mini_tf.models import TextModel
 from mini_tf.terminal import signals_to_end
-from mini_tf.training.state import Training, nothing_yet
+from mini_tf.training.step import Training, nothing_yet
 from mini_tf.types import Array
 
 import numpy as np
@@ -23,8 +23,8 @@ class History:
     """What happened during training.
 
     rows       one dict per measurement: step, train_loss (mean since the last row), validation_loss, learning_rate,
-               seconds (of training since the start), words_per_second (read since the last row), and what `Health` says
-               of the last step: "" in the row that an interruption adds
+               seconds (of training since the start), words_per_second (since the last row), and the columns of
+               `Health` for the last step: "" in the row that an interruption adds
     best_step  the step whose parameters the model has now
     stopped    "finished", "early" (the validation loss had stopped falling) or "interrupted" (Ctrl-C)
     """
@@ -38,7 +38,7 @@ class History:
         return min((row["validation_loss"] for row in self.rows), default=float("inf"))
 
     def summary(self) -> dict[str, float | str]:
-        """What results.json says of the training itself."""
+        """The entries of results.json about the training itself"""
         last = self.rows[-1]
         return {
             "steps": last["step"], "best_step": self.best_step, "stopped": self.stopped,
@@ -69,7 +69,7 @@ def fit(
     training    a Training: model, batches, optimizer; it may have done some of its steps already
     validate    a function without arguments that gives the validation loss; called every `every` steps
     patience    stop after so many measurements without a new best one; None: never
-    watcher     a Watcher, told of each step and each measurement; None: a progress bar
+    watcher     a Watcher, called after each step and each measurement; None: a progress bar
 
     Ctrl-C ends the training after the current step: the History says "interrupted", with a last measurement that the
     Training itself does not keep, and the model gets the best parameters so far. SIGTERM ends it, too, and then the
@@ -89,7 +89,7 @@ def fit(
     with kernels.recycled_memory(), memory_said(), _noted_signals() as noted:
         while stopped is None and training.step < steps:
             to_measure = (training.step + 1) % every == 0 or training.step + 1 == steps
-            loss, _ = training.one_step(observe=to_measure, late=True)
+            loss, _ = training.one_step(observe=to_measure, defer=True)
             if to_measure:
                 row = _row(training, training.measure(validate), training.health)
                 training.rows.append(row)
@@ -118,7 +118,7 @@ def fit(
 
 
 def _row(training, validation_loss, health):
-    """What History.rows has of a measurement."""
+    """A row of History.rows."""
     since = training.since
     return {
         "step": training.step,
@@ -132,7 +132,7 @@ def _row(training, validation_loss, health):
 
 
 def _patience_is_over(training, patience):
-    """True if the last `patience` measurements were no new best ones."""
+    """True if none of the last `patience` measurements was a new best one."""
     return patience is not None and sum(row["step"] > training.best[1] for row in training.rows) >= patience
 
 
@@ -141,9 +141,9 @@ def mean_loss(
 ) -> float:
     """The mean loss of the words of `ids` from the T-th on, each predicted from the words before it: the lab's test.
 
-    Cross-entropy in nats per word; mean squared error for the readout "average". How long the histories are depends on
-    the model: see its mean_loss. With `most`, only so many words are measured: evenly spaced ones, or the first ones if
-    the model reads the text from left to right. on_batch(done, of) is called after each batch.
+    Cross-entropy in nats per word; mean squared error for the readout "average". With `most`, only so many words are
+    measured: evenly spaced ones, or the first ones if the model reads the text from left to right. on_batch(done, of)
+    is called after each batch.
     """
     return model.mean_loss(ids, most, on_batch)
 
@@ -153,7 +153,7 @@ def _noted_signals():
     """Inside the block, the first Ctrl-C and the first signal that asks the process to end, such as SIGTERM, raise
     nothing: they are noted in the list that is yielded.
 
-    So no update is ever left half done. A second one acts as usual. A signal that the process ignores stays ignored.
+    So no update is left half done. A second signal acts as it did before. One that the process ignores stays ignored.
     """
     noted = []
     if threading.current_thread() is not threading.main_thread():        # only the main thread may handle signals

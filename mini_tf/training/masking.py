@@ -1,6 +1,5 @@
 """From a text to a model that fills its gaps."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,14 +10,14 @@ from mini_tf.metrics import LossPart, unigram_cross_entropy
 from mini_tf.models.masked import MASK, MaskedBatch, MaskedWordModel, hide_words
 from mini_tf.text import Vocabulary, join, tokenize
 from mini_tf.text.sentences import padded
+from mini_tf.training.batches import Seed
 from mini_tf.training.length_batches import LengthBatches, in_order, text_lengths
-from mini_tf.training.task import Task, batch_losses, mean_loss, random_vectors, text_named
-from mini_tf.types import Array
+from mini_tf.training.task import Task, batch_losses, mean_loss, named, random_vectors, text_named
+from mini_tf.types import Array, Say, silent
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from mini_tf.training.loop import History
     from mini_tf.training.run import Run
 
 LINES = 4                            # the most lines of a passage
@@ -30,6 +29,7 @@ class Masking(Task):
 
     kind: ClassVar[str] = "masking"
     takes: ClassVar[str] = "--corpus"
+    unit: ClassVar[str] = "nats per hidden word"
     model_type: ClassVar[type] = MaskedWordModel
 
     n: int                       # embedding dimension
@@ -41,13 +41,13 @@ class Masking(Task):
     def read(self, command: dict[str, Any], seed: int) -> str:
         return text_named(command)
 
-    def prepare(self, text: str, seed: int = 0, say: Callable[[str], None] = lambda line: None) -> "Passages":
+    def prepare(self, data: str, seed: int = 0, say: Say = silent) -> "Passages":
         """Passages of a text. In each part one begins at every line with a word, and goes on for one to four lines, at
         most T words.
 
         As in Lab 6 the vocabulary is that of the whole text. Raises UserError for a text too short for three parts.
         """
-        lines = [tokenize(line) + ["\n"] for line in text.split("\n")]
+        lines = [tokenize(line) + ["\n"] for line in data.split("\n")]
         lines = [line for line in lines if len(line) > 1]
         vocabulary = Vocabulary(["[MASK]", *(word for line in lines for word in line)])
         ids, T, rng = [vocabulary.encode(line) for line in lines], self.model["T"], np.random.default_rng([seed, 4])
@@ -75,40 +75,29 @@ class Masking(Task):
     def loss_parts(self, model: MaskedWordModel, prepared: "Passages") -> list[LossPart]:
         return batch_losses(model, passages_in_order(prepared.validation, model.c, self.words, self.share))
 
-    def report(
-        self, run: "Run", model: MaskedWordModel, prepared: "Passages", history: "History", seed: int
-    ) -> dict[str, Any]:
-        """"validation" and "test" losses in nats per hidden word, "unigram", that of guessing by frequency, …"""
+    def report(self, run: "Run", model: MaskedWordModel, prepared: "Passages", seed: int) -> dict[str, Any]:
+        """Losses in nats per hidden word: "test", and "unigram", that of guessing by frequency."""
         test = passages_in_order(prepared.test, model.c, self.words, self.share)
         hidden = np.concatenate([batch.targets[batch.targets >= 0] for batch in test])
-        results = {
-            "unigram": unigram_cross_entropy(np.concatenate(prepared.train), hidden, model.c),
-            "validation": history.best_validation_loss, "test": mean_loss(model, test), **history.summary(),
-        }  # fmt: skip
-        run.write_json("results.json", results)
-        run.save_figure("curves.png", "curves", history.rows, {name: results[name] for name in ("unigram", "test")},
-                        training="training, with dropout", unit="nats per hidden word")  # fmt: skip
+        unigram = unigram_cross_entropy(np.concatenate(prepared.train), hidden, model.c)
         rng = np.random.default_rng(seed)
         shown = [prepared.test[i] for i in rng.permutation(len(prepared.test))[:20] if len(prepared.test[i]) > 4]
         write_text(run / "sample.txt", "\n".join(examples_of(model, prepared.vocabulary, shown, rng)) + "\n")
-        return results
+        return {"unigram": unigram, "test": mean_loss(model, test)}
 
 
-MASKING = {
-    preset.name: preset
-    for preset in (
-        Masking(
-            name="fill",
-            description="masked words, a small BERT over lines of the text: some minutes on a laptop",
-            n=128,
-            model={"T": 48, "L": 2, "H": 4, "m": 32, "f": 512, "dropout": 0.1},
-            learning_rate=2e-3,
-            words=4000,
-            steps=1500,
-            every=100,
-        ),
-    )
-}  # fmt: skip
+MASKING = named(
+    Masking(
+        name="fill",
+        description="masked words, a small BERT over lines of the text: some minutes on a laptop",
+        n=128,
+        model={"T": 48, "L": 2, "H": 4, "m": 32, "f": 512, "dropout": 0.1},
+        learning_rate=2e-3,
+        words=4000,
+        steps=1500,
+        every=100,
+    ),
+)  # fmt: skip
 
 
 @dataclass
@@ -134,10 +123,7 @@ def _passages(lines, T, rng):
 class MaskedPassages(LengthBatches):
     """Endless MaskedBatches of passages, see LengthBatches; each time other words are hidden."""
 
-    def __init__(
-        self, passages: list[Array], c: int, words: int, share: float = 0.15,
-        seed: int | list[int] | np.random.Generator = 0,
-    ):  # fmt: skip
+    def __init__(self, passages: list[Array], c: int, words: int, share: float = 0.15, seed: Seed = 0):
         self.passages, self.c, self.share = passages, c, share
         super().__init__(text_lengths(passages), words, seed)
 
@@ -167,6 +153,6 @@ def examples_of(
         t = rng.choice(places)
         guesses = best_words(model, vocabulary, np.where(np.arange(len(ids)) == t, MASK, ids), t)
         shown = ["____" if u == t else vocabulary.words[i] for u, i in enumerate(ids)]
-        guesses = ", ".join(f"{word!r} {p:.2f}" for word, p in guesses)
-        lines += [join(shown).strip("\n"), f"    true: {vocabulary.words[ids[t]]!r}; guesses: {guesses}", ""]
+        listed = ", ".join(f"{word!r} {p:.2f}" for word, p in guesses)
+        lines += [join(shown).strip("\n"), f"    true: {vocabulary.words[ids[t]]!r}; guesses: {listed}", ""]
     return lines

@@ -17,8 +17,8 @@ NOTHING = "All numbers of this step are finite, but the sum of the gradients' sq
 
 
 def origin(model: Layer, forward: Callable[[], tuple[float, Backward]], rng: np.random.Generator | None = None) -> str:
-    """One or two sentences: the call inside forward(), which gives a loss and its backward, or inside that backward,
-    that was the first to make numbers that are not finite; its line, its layer, and the range of what it was given.
+    """One or two sentences about the first call that made inf or nan out of finite numbers: its line, its layer, and
+    the range of its inputs. It is searched for in forward(), which returns a loss and its backward, and in the latter.
 
     model, rng: whose state forward() changes
 
@@ -27,7 +27,7 @@ def origin(model: Layer, forward: Callable[[], tuple[float, Backward]], rng: np.
     for name, parameter in model.parameters().items():
         if not finite(parameter.data):
             return f"The parameter {name} is not finite already: {spread(parameter.data)}."
-    carried, random = model.state(), rng and rng.bit_generator.state
+    carried, random = model.state(), {} if rng is None else rng.bit_generator.state
     for twins in (False, True):
         model.restore(carried)
         if rng is not None:
@@ -37,7 +37,7 @@ def origin(model: Layer, forward: Callable[[], tuple[float, Backward]], rng: np.
                 _, backward = forward()
                 backward()
             except (ArithmeticError, ValueError):
-                pass                                     # what it was given was not finite by then
+                pass                                     # its input was no longer finite
         paths = {id(member): path for path, member in model.members()}
         found = _first_maker(calls, paths)
         if found:
@@ -47,38 +47,38 @@ def origin(model: Layer, forward: Callable[[], tuple[float, Backward]], rng: np.
 
 
 def _first_maker(calls, paths):
-    """A sentence about the innermost call that first made numbers that are not finite out of finite ones, or None."""
-    def given_finite(call):
+    """A sentence about the innermost call that first made inf or nan out of finite numbers, or None"""
+    def finite_inputs(call):
         return finite(list(_inputs(call).values()), or_minus_infinity=True)
 
-    makers = [call for call in calls if not finite(call.output) and given_finite(call)]
+    makers = [call for call in calls if not finite(call.output) and finite_inputs(call)]
     inner = [call for call in makers if not any(call in other.parents for other in makers)]
     if inner:
         first = inner[0]                                 # in the order in which the forwards began
-        after = [call for call in calls if first in call.parents and not given_finite(call)]
+        after = [call for call in calls if first in call.parents and not finite_inputs(call)]
         return _sentence("", first, first.line, _inputs(first), first.output, after, paths)
     makers = [call for call in calls if call.ended is not None and not finite(call.gradients) and finite(call.dy)]
     if makers:
         first = min(makers, key=lambda call: call.ended)
         after = [call for call in calls if first in call.parents and call.ended is not None and not finite(call.dy)]
-        line, given = source_line(first.backward, first.f), {"dy": first.dy, **_inputs(first)}
-        return _sentence("the backward of ", first, line, given, first.gradients, after, paths)
+        line, inputs = source_line(first.backward, first.f), {"dy": first.dy, **_inputs(first)}
+        return _sentence("the backward of ", first, line, inputs, first.gradients, after, paths)
     return None
 
 
-def _sentence(side, call, line, given, result, after, paths):
-    """What a call made of what it was given; `after` are calls inside it that were given what is not finite."""
+def _sentence(side, call, line, inputs, result, after, paths):
+    """What a call made of its inputs; `after` are calls inside it whose inputs were not finite."""
     layers = [getattr(c.f, "__self__", None) for c in (*call.parents, call)]
     inside = next((layer for layer in reversed(layers) if id(layer) in paths), None)
     place = f", in the {type(inside).__name__} {paths[id(inside)]}" if inside is not None else ""
-    ranges = "; ".join(f"{name} {spread(x)}" for name, x in given.items() if _numbers(x))
-    between = f" They arose in its own lines, before {side}{after[0].name}." if after else ""
+    ranges = "; ".join(f"{name} {spread(x)}" for name, x in inputs.items() if _numbers(x))
+    own_lines = f" They arose in its own lines, before {side}{after[0].name}." if after else ""
     return (f"The first numbers that are not finite came from {side}{call.name} ({line}{place}), {spread(result)}, "
-            f"out of {ranges or 'nothing'}.{between}")  # fmt: skip
+            f"out of {ranges or 'nothing'}.{own_lines}")  # fmt: skip
 
 
 def _inputs(call):
-    """{name: array} of what the call was given."""
+    """{name: array} of the call's inputs"""
     names = getattr(call.f, "arrays", None) or [f"argument {i}" for i, _ in enumerate(call.inputs, 1)]
     return dict(zip(names, call.inputs)) | {name: x for name, x in call.options.items() if hasattr(x, "dtype")}
 
@@ -93,7 +93,7 @@ def _numbers(x):
 
 
 def finite(x: Any, or_minus_infinity: bool = False) -> bool:
-    """True if all numbers in x, an array, a number, or a tuple of some, are finite; or −∞, with which a bias hides."""
+    """True if all numbers in x, an array, a number, or a tuple of some, are finite; or −∞, by which a bias masks."""
     good = [array_module(array).isfinite(array) for array in _numbers(x)]
     if or_minus_infinity:
         good = [mask | (array < 0) for mask, array in zip(good, _numbers(x))]

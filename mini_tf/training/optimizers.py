@@ -1,8 +1,10 @@
-"""Optimizers: from gradients to better parameters."""
+"""Optimizers: from gradients to better parameters; the schedule of the learning rate."""
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from inspect import signature
+from typing import Any, Self
 
 from mini_tf.backend import array_module
 from mini_tf.errors import UserError
@@ -18,7 +20,7 @@ class Optimizer:
     memory: {"v": {name of the parameter: array}, …}; a training's state includes it.
     """
 
-    def __new__(cls, *_, **options):
+    def __new__(cls, *_: Any, **options: Any) -> Self:
         known = [name for name in signature(cls.__init__).parameters if name != "self"]
         if odd := next((name for name in options if name not in known), None):
             raise UserError(f"{cls.__name__} takes {', '.join(f'{name}=…' for name in known)}, got {odd}")
@@ -27,15 +29,20 @@ class Optimizer:
     def __init__(self, learning_rate: float):
         if not 0 <= learning_rate < math.inf:
             raise UserError(f"the learning rate is {learning_rate}, expected a number of at least 0, such as 1e-3")
-        self.learning_rate, self.memory = learning_rate, {}
+        self.learning_rate = learning_rate
+        self.memory: dict[str, dict[str, Any]] = {}
 
     def step(self, parameters: dict[str, Parameter]) -> None:
         """Update every trainable parameter of {name: Parameter} that has a gradient."""
-        for name, parameter in with_gradient(parameters):
-            self.update(name, parameter.data, parameter.grad)
+        for name, parameter, g in with_gradient(parameters):
+            self.update(name, parameter.data, g)
 
-    def kept(self, which: str, name: str, p: Array) -> Array:
-        """The array `which` (such as "v") of the parameter p, zeros at first."""
+    def update(self, name: str, p: Array, g: Array) -> None:
+        """Update the parameter p of that name, in place, by its gradient g."""
+        raise NotImplementedError
+
+    def running(self, which: str, name: str, p: Array) -> Array:
+        """The parameter's array of that kind, such as "v": zeros at first."""
         arrays = self.memory.setdefault(which, {})
         if name not in arrays:
             arrays[name] = array_module(p).zeros_like(p)
@@ -59,7 +66,7 @@ class SGD(Optimizer):
         if not self.momentum:
             p -= self.learning_rate * g
             return
-        v = self.kept("v", name, p)
+        v = self.running("v", name, p)
         v *= self.momentum
         v += g
         p -= self.learning_rate * v
@@ -85,21 +92,21 @@ class Adam(Optimizer):
             raise UserError(f"eps is {eps}, expected a small number above 0, such as 1e-8")
         self.betas, self.eps = betas, eps
 
-    def step(self, parameters: dict[str, Parameter], **late) -> None:
+    def step(self, parameters: dict[str, Parameter], **deferred: Any) -> None:
         """Update every trainable parameter that has a gradient; on a GPU in one launch.
 
-        late: record, step and most of `updates.adam_of_all`, for a step whose numbers nobody has read yet
+        deferred: record, step and most of `updates.adam_of_all`, for a step whose loss is read later
         """
         rows = list(with_gradient(parameters))
         if type(self).update is not Adam.update or not rows or not updates.runs_for(adam, rows[0][1].data):
             super().step(parameters)
             return
-        arrays = [(p.data, updates.contiguous(p.grad), *self.moments(name, p.data)) for name, p in rows]
+        arrays = [(p.data, updates.contiguous(g), *self.moments(name, p.data)) for name, p, g in rows]
         if not all(updates.fit_together(*of_one) for of_one in arrays):
             super().step(parameters)                     # which says what does not fit
             return
-        counts = [self.count(name) for name, _ in rows]
-        updates.adam_of_all(arrays, counts, self.learning_rate, self.betas, self.eps, self.decay, **late)
+        counts = [self.count(name) for name, *_ in rows]
+        updates.adam_of_all(arrays, counts, self.learning_rate, self.betas, self.eps, self.decay, **deferred)
 
     def update(self, name: str, p: Array, g: Array) -> None:
         m, v = self.moments(name, p)
@@ -107,10 +114,10 @@ class Adam(Optimizer):
 
     def moments(self, name: str, p: Array) -> tuple[Array, Array]:
         """m and v of a parameter"""
-        return self.kept("m", name, p), self.kept("v", name, p)
+        return self.running("m", name, p), self.running("v", name, p)
 
     def count(self, name: str) -> int:
-        """t of a parameter, with the step that is now made"""
+        """t of a parameter, this step included"""
         steps = self.memory.setdefault("t", {})
         t = steps[name] = int(steps.get(name, 0)) + 1
         return t
@@ -137,13 +144,32 @@ class AdamW(Adam):
         self.weight_decay = weight_decay
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """A factor on the learning rate: it rises linearly for `warm_up` steps, then falls along half a cosine to 1/20 at
+    the last of `steps` steps; without `steps` it stays at 1.
+    """
+
+    warm_up: int = 0
+    steps: int | None = None
+
+    def __call__(self, step: int) -> float:
+        """The factor at a step; steps are counted from 1."""
+        if step < self.warm_up:
+            return step / self.warm_up
+        if self.steps is None:
+            return 1.0
+        share = (step - self.warm_up) / max(self.steps - self.warm_up, 1)
+        return 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(share, 1)))
+
+
 def squared_norms(parameters: dict[str, Parameter]) -> dict[str, float]:
     """{name: Σ g² over all entries} of the gradients of {name: Parameter}"""
     rows = list(with_gradient(parameters))
     if rows and updates.runs_for(sum_of_squares, rows[0][1].data):
-        gradients = [updates.contiguous(parameter.grad) for _, parameter in rows]
-        return dict(zip((name for name, _ in rows), updates.squares_of_all(gradients)))
-    return {name: sum_of_squares(parameter.grad) for name, parameter in rows}
+        gradients = [updates.contiguous(g) for *_, g in rows]
+        return dict(zip((name for name, *_ in rows), updates.squares_of_all(gradients)))
+    return {name: sum_of_squares(g) for name, _, g in rows}
 
 
 def clip_gradients(parameters: dict[str, Parameter], most: float, norm: float | None = None) -> float:
@@ -157,13 +183,13 @@ def clip_gradients(parameters: dict[str, Parameter], most: float, norm: float | 
         raise UserError(f"most is {most}, expected the largest norm of the gradients, above 0")
     norm = math.sqrt(sum(squared_norms(parameters).values())) if norm is None else norm
     if norm > most:
-        for _, parameter in with_gradient(parameters):
-            parameter.grad = parameter.grad * (most / norm)      # a new array: someone else may hold the old one
+        for _, parameter, g in with_gradient(parameters):
+            parameter.grad = g * (most / norm)           # a new array: someone else may hold the old one
     return norm
 
 
-def with_gradient(parameters: dict[str, Parameter]) -> Iterator[tuple[str, Parameter]]:
-    """(name, Parameter) of those that are trained and have a gradient."""
+def with_gradient(parameters: dict[str, Parameter]) -> Iterator[tuple[str, Parameter, Array]]:
+    """(name, Parameter, gradient) of the trainable parameters that have a gradient"""
     for name, parameter in parameters.items():
         if parameter.trainable and parameter.grad is not None:
-            yield name, parameter
+            yield name, parameter, parameter.grad

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mini_tf.errors import UserError
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.text.sentences import EOS, SOS, padded
-from mini_tf.training.length_batches import LengthBatches, in_order
+from mini_tf.training.batches import Seed
+from mini_tf.training.length_batches import LengthBatches, check_examples, in_order
 from mini_tf.types import Array
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,8 +19,8 @@ class SentenceBatch:
     source  (B, S) int64: the words, then ABSENT (−1) up to the longest
     target  (B, U + 2) int64: [SOS], the words, [EOS], then ABSENT
 
-    len(batch) is B. batch.size, which is np.size(batch), is the number of words: those of the sources, and all that
-    the model predicts, the words of the targets and [EOS].
+    len(batch) is B. batch.size, which is np.size(batch), is the number of words: of the sources, and all that the
+    model predicts, the words of the targets and [EOS].
     """
 
     source: np.ndarray
@@ -41,14 +40,14 @@ class SentenceBatch:
         return int((self.source != ABSENT).sum() + (self.target != ABSENT).sum()) - len(self)
 
 
-def sentence_batch(sources: Sequence[ArrayLike], targets: Sequence[ArrayLike]) -> SentenceBatch:
+def sentence_batch(sources: Sequence[Array], targets: Sequence[Array]) -> SentenceBatch:
     """A SentenceBatch of sentences and their translations: sources, targets are lists of arrays of ids.
 
     [SOS] and [EOS] are added to the targets here. A target may be empty.
     Raises UserError for no pairs, for lists of unequal length, and for a source without words.
     """
-    _check_pairs(sources, targets)
-    return SentenceBatch(padded(sources), padded([[SOS, *ids, EOS] for ids in targets]))
+    check_examples(sources, targets, "source", "target")
+    return SentenceBatch(padded(sources), padded([np.array([SOS, *ids, EOS]) for ids in targets]))
 
 
 class PairBatches(LengthBatches):
@@ -58,11 +57,8 @@ class PairBatches(LengthBatches):
     Raises UserError as `sentence_batch`, and for words < 1.
     """
 
-    def __init__(
-        self, sources: Sequence[ArrayLike], targets: Sequence[ArrayLike], words: int,
-        seed: int | list[int] | np.random.Generator = 0,
-    ):  # fmt: skip
-        _check_pairs(sources, targets)
+    def __init__(self, sources: Sequence[Array], targets: Sequence[Array], words: int, seed: Seed = 0):
+        check_examples(sources, targets, "source", "target")
         self.sources, self.targets = sources, targets
         super().__init__(_lengths(sources, targets), words, seed)
 
@@ -71,7 +67,7 @@ class PairBatches(LengthBatches):
         return sentence_batch([self.sources[i] for i in numbers], [self.targets[i] for i in numbers])
 
 
-def batches_in_order(sources: Sequence[ArrayLike], targets: Sequence[ArrayLike], words: int) -> list[SentenceBatch]:
+def batches_in_order(sources: Sequence[Array], targets: Sequence[Array], words: int) -> list[SentenceBatch]:
     """All pairs once, in SentenceBatches of at most `words` words, padding included, short sentences first."""
     parts = in_order(_lengths(sources, targets), words)
     return [sentence_batch([sources[i] for i in part], [targets[i] for i in part]) for part in parts]
@@ -80,13 +76,3 @@ def batches_in_order(sources: Sequence[ArrayLike], targets: Sequence[ArrayLike],
 def _lengths(sources, targets):
     """(pairs, 2): what a batch has of each, the words of the source, and of the target with [SOS] and [EOS]"""
     return np.array([[len(source), len(target) + 2] for source, target in zip(sources, targets)])
-
-
-def _check_pairs(sources, targets):
-    if len(sources) != len(targets):
-        raise UserError(f"there are {len(sources):,} sources and {len(targets):,} targets, expected as many: pairs")
-    if not len(sources):
-        raise UserError("there are no sentence pairs, expected at least one")
-    empty = next((i for i, ids in enumerate(sources) if not len(ids)), None)
-    if empty is not None:
-        raise UserError(f"source {empty} has no words, expected at least one: leave the pair out")

@@ -2,27 +2,23 @@
 
 from typing import Any
 
-import mini_tf.experiment  # noqa: F401, which adds its preset to the others
 from mini_tf.errors import UserError
+from mini_tf.experiment.presets import POINTER
 from mini_tf.training.classification import CLASSIFICATION
+from mini_tf.training.language import LANGUAGE
 from mini_tf.training.masking import MASKING
-from mini_tf.training.presets import PRESETS
 from mini_tf.training.task import Task
 from mini_tf.training.translation import TRANSLATION
 from mini_tf.types import PathLike
 
-
-def every_preset() -> dict[str, Task]:
-    """{name: preset} of all kinds of tasks"""
-    return PRESETS | TRANSLATION | CLASSIFICATION | MASKING
+PRESETS: dict[str, Task] = {**LANGUAGE, POINTER.name: POINTER, **TRANSLATION, **CLASSIFICATION, **MASKING}
 
 
 def preset_named(name: str) -> Task:
     """The preset of that name. Raises UserError, which lists them, for any other name."""
-    presets = every_preset()
-    if name not in presets:
-        raise UserError(f"preset {name!r} is unknown, expected one of {', '.join(presets)}")
-    return presets[name]
+    if name not in PRESETS:
+        raise UserError(f"preset {name!r} is unknown, expected one of {', '.join(PRESETS)}")
+    return PRESETS[name]
 
 
 def resumed(folder: PathLike, config: dict[str, Any]) -> tuple[Task, dict[str, Any], int, int]:
@@ -32,8 +28,8 @@ def resumed(folder: PathLike, config: dict[str, Any]) -> tuple[Task, dict[str, A
     Raises UserError if the run was not made by `mini-tf train`, or by a version with other settings.
     """
     if not config["command"]:
-        raise UserError(f"{folder} was not made by mini-tf train: go on with it as it was begun, "
-                        "by mini-tf compare or by your own script")  # fmt: skip
+        raise UserError(f"{folder} was not made by mini-tf train: resume it as it was begun, by mini-tf compare or by "
+                        "your own script")  # fmt: skip
     settings = dict(config["settings"])
     steps, seed = settings["steps"], settings.pop("seed")
     kind = type(preset_named(settings["name"]))

@@ -7,33 +7,34 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Self
 
 from mini_tf.checks import first_difference
 from mini_tf.errors import UserError
-from mini_tf.files import STANDARD, is_ours, kind_of, own, replacing, sweep, write_text
+from mini_tf.files import STANDARD, FolderLock, is_ours, sweep, write_text
 from mini_tf.models import Classifier, Translator
-from mini_tf.models.saved import SavedModel
 from mini_tf.terminal import quoted
 from mini_tf.text import Vocabulary
 from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import SentenceVocabulary
+from mini_tf.training.archive import plain
 from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
+from mini_tf.training.health import NORM
 from mini_tf.training.loop import History
-from mini_tf.training.state import Training, restore_from, save_training
-from mini_tf.types import Array, PathLike
+from mini_tf.training.state import restore_from, save_training
+from mini_tf.training.step import Training
+from mini_tf.types import Array, PathLike, Say, silent
 
 SIDES = "source", "target"           # of a translator
 STATES = 2                           # how many states of the training are kept, the last ones
-DECIDES = "settings", "data"         # of config.json: what decides each number of a training
+IDENTITY = "settings", "data"        # of config.json: they determine every number of a training
+AnyVocabulary = Vocabulary | tuple[SentenceVocabulary, SentenceVocabulary]     # a translator's: (source, target)
 
 
 class Run:
-    """The files of one training run, each written whole or not at all.
+    """A run folder: the files of one training, each written whole or not at all (`mini_tf/files.py`).
 
     config.json         preset, options of the model and the training, facts about the text, versions
     vocabulary.json     the words, in the order of their ids; a translator's source and target, with the names in each;
@@ -47,53 +48,59 @@ class Run:
     results.json        the losses at the end
     sample.txt          a text that the model wrote, or gaps that it filled
     translations.tsv    the test sentences, as a translator translated them, and their references
-    predictions.tsv     the test texts, with their classes and those that a classifier found
-    confusion.png       how often it took one class for another
+    predictions.tsv     the test texts, with their labels and the classes that a classifier predicted
+    confusion.png       how often it predicted one class for another
+    .lock               while a process writes to the folder
 
-    with Run.new("runs/mine") as run:    # nobody else writes to the folder inside the block
+    with Run.new("runs/mine") as run:    # no other process writes to the folder inside the block
 
-    command  what `mini-tf train` was told, for config.json: so `--resume` can read the same text
-    rescue   a folder for what is in memory, if the run's own cannot be written to any more
+    command   what `mini-tf train` was given, for config.json: so `--resume` can read the same text
+    rescue    a folder for what is in memory, if the run's own cannot be written to any more
+    settings  what config.json says
     """
 
     def __init__(self, folder: PathLike):
-        self.folder, self.command, self.rescue, self.made = Path(folder), {}, None, []
-        self.lock = self.settings = self.vocabulary = self.decided = None
+        self.folder = Path(folder)
+        self.command: dict[str, Any] = {}
+        self.rescue: Path | None = None
+        self.settings: dict[str, Any] = {}
+        self.words: Any = None                           # what vocabulary.json says
+        self.identity: str | None = None                 # a hash of settings and data, by which a state knows its run
+        self.lock: FolderLock | None = None
+        self.made: list[Path] = []                       # folders that `new` has made
 
     @classmethod
     def new(cls, folder: PathLike | None = None, name: str = "run") -> Self:
-        """An empty run folder: `folder`, or the first free of runs/NAME, runs/NAME-2, …; nobody else gets it.
+        """An empty run folder: `folder`, or the first free of runs/NAME, runs/NAME-2, …; locked for this process.
 
         Raises UserError when `folder` is a file or not empty, and when it cannot be made.
         """
-        made = _missing(Path("runs") if folder is None else Path(folder))
-        run = cls(_made(folder) if folder is not None else _first_free(name))
-        run.made = made if folder is not None else [run.folder, *made]
-        run._check_empty()                               # before a lock is put into a folder that is not ours
-        run._take()
-        run._check_empty()                               # somebody may have been faster
+        if folder is None:
+            names = chain([name], (f"{name}-{number}" for number in count(2)))
+            folder = next(path for path in map(Path("runs").joinpath, names) if not os.path.lexists(path))
+        run = cls(folder)
+        run.made = _make(run.folder)
+        run.lock = FolderLock(folder)
+        if any(not is_ours(path) for path in run.folder.iterdir()):
+            run.close()
+            raise UserError(f"the folder {folder} is not empty; a run never overwrites one: choose another --run")
         return run
-
-    def _check_empty(self):
-        if any(not is_ours(path) for path in self.folder.iterdir()):
-            self.close()
-            raise UserError(f"the folder {self.folder} is not empty; a run never overwrites one: choose another --run")
 
     @classmethod
     def resume(cls, folder: PathLike) -> Self:
-        """The run in that folder, whose training can go on; nobody else gets it.
+        """The run in that folder, whose training can go on; locked for this process.
 
         Raises UserError when there is none, and when another process is writing to it.
         """
-        run = cls.look(folder)
-        run._take()
+        run = cls.find(folder)
+        run.lock = FolderLock(folder)
         sweep(run.folder)
         return run
 
     @classmethod
     def open(cls, folder: PathLike) -> Self:
         """The run in that folder, to be read. Raises UserError when it is not a run folder, or has no model yet."""
-        run = cls.look(folder)
+        run = cls.find(folder)
         missing = [f for f in ("vocabulary.json", "model.safetensors") if not (run.folder / f).is_file()]
         if missing:
             raise UserError(f"{folder} has no {missing[0]}: its training has not come far enough, or the file was "
@@ -101,29 +108,16 @@ class Run:
         return run
 
     @classmethod
-    def look(cls, folder: PathLike) -> Self:
+    def find(cls, folder: PathLike) -> Self:
         """The run in that folder, in whatever state it is. Raises UserError when it is not a run folder."""
-        try:
-            there, is_folder = Path(folder).exists(), Path(folder).is_dir()
-            names = os.listdir(folder) if is_folder else []
-        except (OSError, ValueError) as error:           # ValueError: for a name with a zero byte
-            why = getattr(error, "strerror", None) or error
-            raise UserError(f"the folder {folder} cannot be read: {why}") from None
-        if not there:
+        if not os.path.exists(folder):
             raise UserError(f"there is no folder {folder}; train a run first: mini-tf train --run {folder}")
-        if not is_folder:
-            raise UserError(f"{folder} is {kind_of(folder)}, expected a run folder; name one that mini-tf train made")
-        if "config.json" not in names:
+        if not os.path.isfile(Path(folder) / "config.json"):
             raise UserError(f"{folder} is not a run folder: it has no config.json; name one that mini-tf train made")
         return cls(folder)
 
-    # The folder is ours --------------------------------------------------------------------------------------------
-
-    def _take(self):
-        self.lock = own(self.folder)
-
     def close(self) -> None:
-        """Let others have the folder; if nothing was written to it, it goes, if it was made for this run."""
+        """Release the lock. If nothing was written to a new folder, it is removed."""
         if self.lock is None:
             return
         try:
@@ -133,7 +127,7 @@ class Run:
                 for folder in self.made:
                     folder.rmdir()
         except OSError:
-            pass                                         # it has vanished, or somebody has put something there
+            pass                                         # it has vanished, or another process has put something there
         self.lock.release()
         self.lock = None
 
@@ -148,67 +142,55 @@ class Run:
 
     # Writing -------------------------------------------------------------------------------------------------------
 
-    def begin(self, config: dict[str, Any], say: Callable[[str], None] = lambda line: None) -> None:
-        """Before any work: see that a run that goes on is the same training.
+    def begin(self, config: dict[str, Any], say: Say = silent) -> None:
+        """Before any work: check that a run that goes on is the same training.
 
         Raises UserError if the run was begun with other settings, or from another text.
         """
-        config = _plain(config)
-        decides = {key: config.get(key) for key in DECIDES}
-        self.decided = _hash(decides)
+        config = plain(config)
+        self.identity = _hash({key: config.get(key) for key in IDENTITY})
         if not (self / "config.json").is_file():
             return
         begun = self.config()
-        for key, value in decides.items():
-            if begun.get(key) != value:
-                if key == "data":
-                    path = begun.get("command", {}).get("path")
-                    where = f" in {path}" if path else ""
-                    raise UserError(f"{self.folder} was trained on other data: put back what was{where}, or choose "
-                                    "another --run")  # fmt: skip
-                odd, was, now = first_difference(key, begun.get(key), value)
-                raise UserError(f"{self.folder} was trained with {odd} = {was}, expected {now}; choose another --run, "
-                                "or delete that folder")  # fmt: skip
+        odd, was, now = first_difference("settings", begun.get("settings"), config.get("settings"))
+        if was != now:
+            raise UserError(f"{self.folder} was trained with {odd} = {was}, expected {now}; choose another --run, or "
+                            "delete that folder")  # fmt: skip
+        if begun.get("data") != config.get("data"):
+            path = begun.get("command", {}).get("path")
+            where = f" in {path}" if path else ""
+            raise UserError(f"{self.folder} was trained on other data: put back what was{where}, or choose another "
+                            "--run")  # fmt: skip
         before, now = begun.get("machine", {}), config.get("machine", {})
         changed = [f"{what} {before.get(what)} → {value}" for what, value in now.items() if before.get(what) != value]
         if changed:
             say(f"note: the machine has changed since the run was begun, and the last digits may, too: "
                 f"{', '.join(changed)}")  # fmt: skip
 
-    def save_config(
-        self, config: dict[str, Any], vocabulary: Vocabulary | tuple[SentenceVocabulary, SentenceVocabulary]
-    ) -> None:
-        """vocabulary: a Vocabulary, a ClassVocabulary, or a translator's two SentenceVocabularies, (source, target)"""
-        if isinstance(vocabulary, tuple):
-            words = {side: {"words": v.words, "names": sorted(v.names)} for side, v in zip(SIDES, vocabulary)}
-        elif isinstance(vocabulary, ClassVocabulary):
-            words = {"words": vocabulary.words, "classes": list(vocabulary.classes)}
-        else:
-            words = vocabulary.words
-        self._save_config({"command": self.command} | config)
-        self.vocabulary = words
-        self.write_json("vocabulary.json", words)
+    def save_config(self, config: dict[str, Any], vocabulary: AnyVocabulary) -> None:
+        """Write config.json and vocabulary.json."""
+        self.settings = {"command": self.command} | config
+        self.words = _words_of(vocabulary)
+        self._write_settings()
 
-    def _save_config(self, config):
-        self.settings = config
-        self.write_json("config.json", config | {"sha256": _hash(_plain(config))})
+    def _write_settings(self):
+        self.write_json("config.json", self.settings | {"sha256": _hash(plain(self.settings))})
+        self.write_json("vocabulary.json", self.words)
 
-    def save_model(self, model: SavedModel) -> None:
-        save_checkpoint(self / "model.safetensors", model, self.vocabulary and _hash(self.vocabulary))
+    def save_model(self, model: Any) -> None:
+        save_checkpoint(self / "model.safetensors", model, self.words and _hash(self.words))
 
     def save_state(self, training: Training) -> None:
         """Keep the training's state, and the one before."""
-        save_training(self / "state" / f"step-{training.step}.safetensors", training, run=self.decided)
+        save_training(self / "state" / f"step-{training.step}.safetensors", training, run=self.identity)
         for _, path in self.states()[:-STATES]:
             path.unlink()
 
     def states(self) -> list[tuple[int, Path]]:
-        """[(step, path)] of the states of the training that were kept, the last at the end"""
+        """[(step, path)] of the states of the training, the last at the end"""
         return _by_step(self.folder / "state")
 
-    def restore(
-        self, training: Training, say: Callable[[str], None] = lambda line: None
-    ) -> tuple[dict[str, Array], dict[str, Any]] | None:
+    def restore(self, training: Training, say: Say = silent) -> tuple[dict[str, Array], dict[str, Any]] | None:
         """Put the last state into the training; if it is damaged, say so and take the one before.
 
         Returns that state, (arrays, numbers), or None if none was kept yet. Raises UserError if none can be read.
@@ -216,7 +198,7 @@ class Run:
         states = self.states()
         for step, path in reversed(states):
             try:
-                found = restore_from(path, training, run=self.decided)
+                found = restore_from(path, training, run=self.identity)
             except UserError as error:
                 say(f"note: {error}")
                 continue
@@ -227,7 +209,7 @@ class Run:
         return None
 
     def finished(self, history: History) -> None:
-        """All is written: delete the training's states, unless it was interrupted, and let others have the folder."""
+        """All is written: delete the training's states, unless it was interrupted, and release the folder."""
         if history.stopped != "interrupted":
             shutil.rmtree(self / "state")
         self.close()
@@ -244,32 +226,27 @@ class Run:
         """True if there is nothing left to do: trained, tested, and all written."""
         return (self / "results.json").is_file() and not self.states()
 
-    def copy_to(self, folder: PathLike, training: Training, model: SavedModel) -> Path:
+    def copy_to(self, folder: PathLike, training: Training, model: Any) -> Path:
         """Write all that is in memory into another folder, where the training can go on. Returns that folder.
 
         Raises UserError if that fails, too.
         """
         with Run.new(folder) as other:
-            other.vocabulary, other.decided, other.command = self.vocabulary, self.decided, self.command
-            other._save_config(self.settings)
-            other.write_json("vocabulary.json", self.vocabulary)
+            other.settings, other.words, other.identity = self.settings, self.words, self.identity
+            other._write_settings()
             other.save_state(training)
             training.take_best()
             other.save_model(model)
             if training.rows:
                 other.save_metrics(training.rows)
-            with suppress(OSError):                      # they are on the disk that fails
-                for path in self.folder.glob("moments/step-*.safetensors"):
-                    with replacing(other / "moments" / path.name) as temporary:
-                        shutil.copyfile(path, temporary)
             return other.folder
 
-    def save_moment(self, model: SavedModel, step: int) -> None:
-        """Keep the model as it is after that step."""
+    def save_moment(self, model: Any, step: int) -> None:
+        """Write the model as it is after that step."""
         save_checkpoint(self / "moments" / f"step-{step}.safetensors", model)
 
     def moments(self) -> list[tuple[int, dict[str, Array]]]:
-        """[(step, {name: data of the parameter})] of the moments that were kept, the earliest first"""
+        """[(step, {name: data of the parameter})] of the saved moments, the earliest first"""
         return [
             (step, {name: p.data for name, p in load_checkpoint(path).parameters().items()})
             for step, path in _by_step(self.folder / "moments")
@@ -282,18 +259,18 @@ class Run:
         writer.writerows(rows)
         write_text(self / "metrics.csv", text.getvalue())
 
-    def save_figure(self, name: str, kind: str, *given: Any, **options: str) -> None:
+    def save_figure(self, name: str, kind: str, *data: Any, **options: str) -> None:
         """Draw the picture `draw_KIND` of `training/figures.py`."""
         from mini_tf.training import figures  # here, because it loads Matplotlib
 
-        figures.save_figure(self / name, getattr(figures, f"draw_{kind}")(*given, **options))
+        figures.save_figure(self / name, getattr(figures, f"draw_{kind}")(*data, **options))
 
     def write_json(self, name: str, value: Any) -> None:
         write_text(self / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
     # Reading -------------------------------------------------------------------------------------------------------
 
-    def load(self) -> tuple[SavedModel, Vocabulary | tuple[SentenceVocabulary, SentenceVocabulary]]:
+    def load(self) -> tuple[Any, Any]:
         """(model, vocabulary) of the run; a translator's vocabulary is a pair: of the source, of the target.
 
         Raises UserError when a file is damaged or the two do not fit.
@@ -301,27 +278,12 @@ class Run:
         words = self.read_json("vocabulary.json")
         model = load_checkpoint(self / "model.safetensors", vocabulary=_hash(words))
         try:
-            return model, self._vocabulary(model, words)
-        except UserError as error:
-            raise UserError(f"{self / 'vocabulary.json'}: {error}; the run is damaged: train again") from None
-
-    def _vocabulary(self, model, words):
-        """The vocabulary of the model, or a translator's two, from what vocabulary.json says"""
-        if isinstance(model, Translator):
-            sides = [_parts(side, "words", "names") for side in _parts(words, *SIDES)]
-            vocabularies = tuple(SentenceVocabulary.of(*side) for side in sides)
-            expected = model.sizes
-        elif isinstance(model, Classifier):
-            vocabularies, expected = (ClassVocabulary.of(*_parts(words, "words", "classes")),), (model.c,)
-            if len(vocabularies[0].classes) != model.classes:
-                raise UserError(f"it has {len(vocabularies[0].classes)} classes, the model {model.classes}")
-        else:
-            vocabularies, expected = (Vocabulary.of(words),), (model.c,)
-        sizes = tuple(map(len, vocabularies))
+            vocabulary, sizes, expected = _vocabulary_of(model, words)
+        except (KeyError, TypeError, UserError) as error:
+            raise UserError(f"{self / 'vocabulary.json'} does not fit the model ({error}): train again") from None
         if sizes != expected:
-            found, wanted = (" and ".join(f"{size:,}" for size in some) for some in (sizes, expected))
-            raise UserError(f"it has {found} words, the model expects {wanted}")
-        return vocabularies if isinstance(model, Translator) else vocabularies[0]
+            raise UserError(f"{self / 'vocabulary.json'} has {sizes} words, the model expects {expected}: train again")
+        return model, vocabulary
 
     def config(self) -> dict[str, Any]:
         """What config.json says. Raises UserError if anything in it has changed since it was written."""
@@ -337,6 +299,46 @@ class Run:
         except (OSError, ValueError, RecursionError) as error:
             raise UserError(f"{self / name} cannot be read ({error}); the run is damaged: train again") from None
 
+    def metrics(self) -> list[dict[str, Any]]:
+        """The rows of metrics.csv, as numbers; none if it is not there yet. Raises UserError if it is damaged."""
+        if not (self / "metrics.csv").exists():
+            return []
+        try:
+            with open(self / "metrics.csv", newline="", encoding="utf-8") as file:
+                rows: list[dict[str, Any]] = [
+                    {name: float(value) if value != "" else "" for name, value in row.items()}
+                    for row in csv.DictReader(file, strict=True)
+                ]
+            for row in rows:
+                row["step"], row["validation_loss"] = int(row["step"]), float(row["validation_loss"])
+                if NORM in row and not {"update_ratio", "dead_relus"} <= row.keys():
+                    raise KeyError("update_ratio or dead_relus")
+            return rows
+        except (OSError, ValueError, OverflowError, KeyError, TypeError, csv.Error) as error:
+            raise UserError(f"{self / 'metrics.csv'} cannot be read ({error}); it is damaged") from None
+
+
+class NullRun(Run):
+    """The run of a process that writes no files, because only rank 0 does: it writes nothing, and finds nothing."""
+
+    def __init__(self, folder: PathLike | None):
+        super().__init__(folder or "runs")               # rank 0's, for messages
+
+    def begin(self, *_: Any) -> None:
+        """Nothing is checked: rank 0 does."""
+
+    def restore(self, *_: Any) -> None:
+        """Nothing is found: rank 0 sends what it has found."""
+
+    def config(self) -> dict[str, Any]:
+        return {}
+
+    def is_finished(self) -> bool:
+        return False
+
+    def save_config(self, config: dict[str, Any], vocabulary: Any) -> None:
+        self.settings = {"command": self.command} | config
+
 
 def _by_step(folder):
     """[(step, path)] of the files step-N.safetensors in a folder, the last step at the end"""
@@ -344,51 +346,36 @@ def _by_step(folder):
     return sorted((int(match[1]), path) for match, path in names if match)
 
 
-def _parts(words, *names):
-    """The entries of a dict with these names. Raises UserError if one is missing."""
-    for name in names:
-        if not isinstance(words, dict) or name not in words:
-            raise UserError(f"it lacks {name!r}")
-    return [words[name] for name in names]
+def _words_of(vocabulary):
+    """What vocabulary.json says of a vocabulary, or of a translator's two"""
+    if isinstance(vocabulary, tuple):
+        return {side: {"words": v.words, "names": sorted(v.names)} for side, v in zip(SIDES, vocabulary)}
+    if isinstance(vocabulary, ClassVocabulary):
+        return {"words": vocabulary.words, "classes": list(vocabulary.classes)}
+    return vocabulary.words
 
 
-def _made(folder):
-    """The folder, made if it is not there. Raises UserError if it cannot be made."""
-    folder = Path(folder)
+def _vocabulary_of(model, words):
+    """(vocabulary, its sizes, the sizes that the model expects), from what vocabulary.json says"""
+    if isinstance(model, Translator):
+        pair = tuple(SentenceVocabulary.of(words[side]["words"], words[side]["names"]) for side in SIDES)
+        return pair, tuple(map(len, pair)), model.sizes
+    if isinstance(model, Classifier):
+        vocabulary = ClassVocabulary.of(words["words"], words["classes"])
+        return vocabulary, (len(vocabulary), len(vocabulary.classes)), (model.c, model.classes)
+    vocabulary = Vocabulary.of(words)
+    return vocabulary, len(vocabulary), model.c
+
+
+def _make(folder):
+    """Make the folder, and those that it is in; returns the new ones, the innermost first. Raises UserError."""
     try:
+        new = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
         folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        what = kind_of(folder) if folder.exists() else "a broken link"
-        raise UserError(f"{folder} is {what}, expected a folder for the run; choose another --run") from None
+        return new
     except (OSError, ValueError) as error:               # ValueError: for a name with a zero byte
         why = getattr(error, "strerror", None) or error
         raise UserError(f"the folder {folder} cannot be made: {why}; choose another --run") from None
-    return folder
-
-
-def _missing(folder):
-    """The folder and those that it is in, as far as they are not there, the innermost first"""
-    return [path for path in (folder, *folder.parents) if "\0" not in str(path) and not os.path.lexists(path)]
-
-
-def _first_free(name):
-    """The first of runs/NAME, runs/NAME-2, … that nobody has: making it fails if somebody is faster."""
-    _made("runs")
-    names = chain([name], (f"{name}-{number}" for number in count(2)))
-    while True:
-        folder = Path("runs") / next(names)
-        try:
-            folder.mkdir()
-            return folder
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise UserError(f"the folder {folder} cannot be made: {error.strerror}; choose another --run") from None
-
-
-def _plain(value):
-    """The value as JSON gives it back: lists for tuples."""
-    return json.loads(json.dumps(value))
 
 
 def _hash(value):

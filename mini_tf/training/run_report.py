@@ -1,6 +1,4 @@
-"""The report of a run: is its folder whole, is it finished, are its losses and gradients as expected?"""
-
-import csv
+"""The health report of a run: is its folder whole, is it finished, are its losses and gradients as expected?"""
 
 from mini_tf.checks import is_number
 from mini_tf.errors import UserError
@@ -21,12 +19,12 @@ def report_of(run: Run) -> list[tuple[str, str, str]]:
                                   f"{settings.get('seed')}")]  # fmt: skip
     found += [_files(run), *_states(run)]
     try:
-        rows, results = _rows(run), _results(run) if run.is_finished() else None
+        rows, results = run.metrics(), _results(run) if run.is_finished() else None
     except UserError as error:
         return [*found, ("measurements", "bad", str(error))]
     found.append(_progress(run, results, config))
     if results and not rows:
-        found.append(("measurements", "bad", f"{run.folder / 'metrics.csv'} is missing, or has no rows"))
+        found.append(("measurements", "bad", f"{run / 'metrics.csv'} is missing, or has no rows"))
     if rows:
         found += [*_losses(rows, results, band_of(config)), _gradients(rows)]
     return found
@@ -36,7 +34,7 @@ def _files(run):
     try:
         model, _ = run.load()
     except UserError as error:
-        expected = (run.folder / "model.safetensors").exists() or run.is_finished()
+        expected = (run / "model.safetensors").exists() or run.is_finished()
         return "model", "bad" if expected else "", str(error)
     return "model", "good", f"{type(model).__name__}, {model.parameter_count():,} trainable parameters; undamaged"
 
@@ -45,7 +43,7 @@ def _states(run):
     for step, path in run.states():
         try:
             read_archive(path, "training")
-            yield f"state, step {step:,}", "good", "no bit has changed"
+            yield f"state, step {step:,}", "good", "undamaged"
         except UserError as error:
             yield f"state, step {step:,}", "bad", str(error)
 
@@ -57,8 +55,8 @@ def _progress(run, results, config):
     states = [step for step, _ in run.states()]
     done = states[-1] if states else 0
     run.command = config["command"]
-    return ("training", "", f"kept up to step {done:,} of {config['settings']['steps']:,}; if it no longer runs, go on "
-                            f"with: {run.how_to_go_on()}")  # fmt: skip
+    return ("training", "", f"saved up to step {done:,} of {config['settings']['steps']:,}; if it no longer runs, go "
+                            f"on with: {run.how_to_go_on()}")  # fmt: skip
 
 
 def _losses(rows, results, band):
@@ -107,22 +105,3 @@ def _results(run):
     if not all(map(is_number, numbers)):
         raise UserError(f"{run / 'results.json'} is damaged: it lacks the steps or the test loss")
     return results
-
-
-def _rows(run):
-    """The rows of metrics.csv, as numbers; none if it is not there yet."""
-    if not (run.folder / "metrics.csv").exists():
-        return []
-    try:
-        with open(run.folder / "metrics.csv", newline="", encoding="utf-8") as file:
-            rows = [
-                {name: float(value) if value != "" else "" for name, value in row.items()}
-                for row in csv.DictReader(file, strict=True)
-            ]
-        for row in rows:
-            row["step"], row["validation_loss"] = int(row["step"]), float(row["validation_loss"])
-            if NORM in row and not {"update_ratio", "dead_relus"} <= row.keys():
-                raise KeyError("update_ratio or dead_relus")
-        return rows
-    except (OSError, ValueError, OverflowError, KeyError, TypeError, csv.Error) as error:
-        raise UserError(f"{run.folder / 'metrics.csv'} cannot be read ({error}); it is damaged") from None

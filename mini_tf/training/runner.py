@@ -1,4 +1,4 @@
-"""The runner: trains a task's model, into a run folder."""
+"""The runner: it trains a task's model, into a run folder."""
 
 import hashlib
 import json
@@ -17,42 +17,45 @@ from mini_tf.cores import blas_threads
 from mini_tf.errors import UserError
 from mini_tf.files import NotWritten
 from mini_tf.gpu import tf32_is_on
-from mini_tf.models.saved import SavedModel
 from mini_tf.parallel import join
 from mini_tf.parallel.single_process import Ended
 from mini_tf.progress import prepare_kernels, training_progress
 from mini_tf.training.expected_loss import as_text, band_of
+from mini_tf.training.guard import NotFinite
 from mini_tf.training.health import complaints
 from mini_tf.training.loop import History, Watcher, fit
-from mini_tf.training.null_run import NullRun
 from mini_tf.training.run import Run
-from mini_tf.training.state import NotFinite, Training
+from mini_tf.training.step import Training
 from mini_tf.training.task import Task
+from mini_tf.types import Say, silent
 
 import numpy as np
 
-KEPT_UP_TO = 3_000_000   # trainable parameters: of larger models no earlier moments are kept
+MOMENTS_UP_TO = 3_000_000        # trainable parameters: of larger models no earlier moments are saved
 
 
 def train(
-    preset: Task, data: Any, run: Run | NullRun, steps: int | None = None, seed: int = 0, device: str = "auto",
-    say: Callable[[str], None] = lambda line: None,
-) -> tuple[SavedModel, Any, dict[str, Any]]:  # fmt: skip
+    preset: Task, data: Any, run: Run, steps: int | None = None, seed: int = 0, device: str = "auto", say: Say = silent
+) -> tuple[Any, Any, dict[str, Any]]:  # fmt: skip
     """Train the preset's model on the data, into the run folder. Returns (model, prepared data, results).
 
     results: see the `report` of each kind of task; of several processes, only rank 0 has them.
     Ctrl-C ends the training; the best model so far is kept and tested.
     """
-    group, (device, steps) = join(), ready_to_train(preset, steps, device, say)
+    group, device, steps = join(), resolve_device(device), preset.steps if steps is None else steps
+    if steps < 1:
+        raise UserError(f"--steps is {steps}, expected at least 1")
+    if device == "cpu":
+        prepare_kernels(say)
     config = about(preset, steps, seed, device, data)
     run.begin(config, say)
     prepared = preset.prepare(data, seed, say)
     model = preset.new_model(prepared, seed).to(device)
-    learned = model.parameter_count()
+    count = model.parameter_count()
     sizes = ({"n": preset.n} if hasattr(preset, "n") else {}) | preset.model
     options = " ".join(f"{name}={value}" for name, value in sizes.items())
-    say(f"{type(model).__name__} {options}: {learned:,} trainable parameters, on the {device}")
-    facts = {name: of | {"parameters": learned} for name, of in preset.facts(data, prepared).items()}
+    say(f"{type(model).__name__} {options}: {count:,} trainable parameters, on the {device}")
+    facts = {name: of | {"parameters": count} for name, of in preset.facts(data, prepared).items()}
     run.save_config(config | facts, prepared.vocabulary)
     training, parts = preset.training(model, prepared, steps, seed), preset.loss_parts(model, prepared)
     with rescue_on_failure(run, training, model):
@@ -60,7 +63,10 @@ def train(
 
         def report():
             save_trained(run, training, model, history, say)
-            results = preset.report(run, model, prepared, history, seed)
+            results = preset.report(run, model, prepared, seed)
+            results = {"validation": history.best_validation_loss} | results | history.summary()
+            draw_curves(run, preset, history, results)
+            run.write_json("results.json", results)
             run.finished(history)
             return results
 
@@ -68,41 +74,33 @@ def train(
     return model, prepared, results or {}
 
 
-def ready_to_train(
-    preset: Task, steps: int | None, device: str, say: Callable[[str], None]
-) -> tuple[str, int]:
-    """(device, steps): the device by its full name, and `steps`, or the preset's if it is None; kernels are compiled.
-
-    Raises UserError for less than one step, and for a device that is not there.
-    """
-    device = resolve_device(device)
-    steps = preset.steps if steps is None else steps
-    if steps < 1:
-        raise UserError(f"--steps is {steps}, expected at least 1")
-    if device == "cpu":
-        prepare_kernels(say)
-    return device, steps
+def draw_curves(run: Run, preset: Task, history: History, results: dict[str, Any]) -> None:
+    """curves.png: the losses, with those of guessing and of the test part as lines"""
+    noise = {"dropout": "dropout", "smoothing": "smoothed labels"}
+    label = " and ".join(what for option, what in noise.items() if preset.model.get(option))
+    lines = {name: results[name] for name in ("uniform", "unigram", "test") if name in results}
+    run.save_figure("curves.png", "curves", history.rows, lines, unit=preset.unit,
+                    training=f"training, with {label}" if label else "training")  # fmt: skip
 
 
 def fit_into(
-    run: Run | NullRun, training: Training, model: SavedModel, preset: Task, steps: int,
-    validate: Callable[[], float], say: Callable[[str], None],
+    run: Run, training: Training, model: Any, preset: Task, steps: int, validate: Callable[[], float], say: Say
 ) -> History:  # fmt: skip
-    """`fit`, as the preset has it, with a progress bar, and a line for each measurement. Returns the History.
+    """`fit` with the preset's settings, a progress bar, and a line for each measurement. Returns the History.
 
     The run folder gets the metrics, the best model so far, the training's state after each measurement, and two earlier
     moments of a model that is not too large. If it has a state already, the training goes on from there.
     Of several processes, only rank 0 writes the files, while the others wait.
     """
-    keeps_moments, group = model.parameter_count() <= KEPT_UP_TO, join()
+    with_moments, group = model.parameter_count() <= MOMENTS_UP_TO, join()
     group.start_alike(training, run.restore(training, say))
-    if keeps_moments and training.step == 0:
+    if with_moments and training.step == 0:
         group.work_of_first(lambda: run.save_moment(model, 0), training)
-    told, band = set(), band_of(run.settings)
+    band, complained = band_of(run.settings), set()
     took, saved = 0.0, time.monotonic()                  # how long the last state took to save, and when that was
 
     def save_state():
-        """Of a large model, which takes seconds, only as often as costs a twentieth of the time."""
+        """A large model's state, which takes seconds, is saved so seldom that it costs a twentieth of the time."""
         nonlocal took, saved
         if took > 2 and time.monotonic() - saved < 20 * took:
             return
@@ -116,22 +114,21 @@ def fit_into(
         if is_best:
             run.save_model(model)
         save_state()
-        verdict = band and band.judge(row["validation_loss"], row["step"])
-        usual = ", in the expected range" if verdict == "inside" else ""
-        say(f"step {row['step']:>5}: training {row['train_loss']:.3f}, validation {row['validation_loss']:.3f}"
-            f"{usual}{'' if is_best else '  (not better)'}")  # fmt: skip
-        if verdict in ("above", "below"):
-            say(f"  {verdict} the expected range here: {as_text(band.limits(row['step']))}, over {band.seeds} seeds")
+        loss, step, remarks = row["validation_loss"], row["step"], "" if is_best else "  (not better)"
+        if band and (verdict := band.judge(loss, step)):
+            where = "in the" if verdict == "inside" else f"{verdict} {as_text(band.limits(step))}, the"
+            remarks = f", {where} expected range{remarks}"
+        say(f"step {step:>5}: training loss {row['train_loss']:.3f}, validation loss {loss:.3f}{remarks}")
         for what, sentence in complaints(training.rows).items():
-            if what not in told:
+            if what not in complained:
                 say(f"  {sentence}")
-                told.add(what)
+                complained.add(what)
 
     with training_progress(steps, training.batches.words, training.step) as show_step:
 
         def on_step(step, loss):
             show_step(step, loss)
-            if keeps_moments and step == steps // 10:
+            if with_moments and step == steps // 10:
                 group.work_of_first(lambda: run.save_moment(model, step), training)
 
         watcher = Watcher(
@@ -141,10 +138,8 @@ def fit_into(
         return fit(training, steps, validate, preset.every, preset.patience, watcher)
 
 
-def save_trained(
-    run: Run, training: Training, model: SavedModel, history: History, say: Callable[[str], None]
-) -> None:
-    """Write what a training has left, and say how it ended."""
+def save_trained(run: Run, training: Training, model: Any, history: History, say: Say) -> None:
+    """Write the trained model, its last state and the metrics, and say how the training ended."""
     if training.step not in dict(run.states()):
         run.save_state(training)                         # so that a kill from here on costs no training
     run.save_model(model)
@@ -159,8 +154,8 @@ def save_trained(
 
 
 @contextmanager
-def rescue_on_failure(run: Run | NullRun, training: Training, model: SavedModel) -> Iterator[None]:
-    """Inside the block, in which a model is trained and tested, what is learned survives what goes wrong.
+def rescue_on_failure(run: Run, training: Training, model: Any) -> Iterator[None]:
+    """Inside the block, in which a model is trained and tested, no failure loses what it has learned.
 
     If the run's folder cannot be written to any more, everything goes to another one, run.rescue, or else a new one in
     the system's folder for temporary files, where the training can go on. If a number is not finite, the state before
@@ -177,28 +172,24 @@ def rescue_on_failure(run: Run | NullRun, training: Training, model: SavedModel)
     except NotWritten as error:
         steps = [step for step, _ in run.states()]
         kept = f"the last state there is that of step {steps[-1]}" if steps else "no state is there"
-        safe, failed = _rescued(run, training, model)
-        if safe is None:
-            raise UserError(f"{error}; {kept}. What was in memory, of step {training.step}, is lost: {failed}. "
-                            f"Make room, and go on with {run.how_to_go_on()}") from None  # fmt: skip
-        raise UserError(f"{error}; {kept}. What was in memory, of step {training.step}, is now in {safe}: go on with "
-                        f"{run.how_to_go_on(safe)}") from None  # fmt: skip
+        raise UserError(f"{error}; {kept}. {_rescued(run, training, model)}") from None
 
 
 def _rescued(run, training, model):
-    """(folder, None) to which what is in memory was written, or (None, why it could not be written anywhere)"""
+    """Write what is in memory to another folder. Returns a sentence about where it is, or why it is lost."""
     places = [lambda: run.rescue] if run.rescue else []
     for place in [*places, lambda: tempfile.mkdtemp(prefix="mini-tf-rescue-")]:
         try:
-            return run.copy_to(place(), training, model), None
+            folder = run.copy_to(place(), training, model)
+            return (f"What was in memory, of step {training.step}, is now in {folder}: go on with "
+                    f"{run.how_to_go_on(folder)}")  # fmt: skip
         except (UserError, OSError) as error:
             failed = error
-    return None, failed
+    return (f"What was in memory, of step {training.step}, is lost: {failed}. Make room, and go on with "
+            f"{run.how_to_go_on()}")  # fmt: skip
 
 
-def about(
-    preset: Task, steps: int, seed: int, device: str, data: str | list[tuple[str, ...]]
-) -> dict[str, Any]:
+def about(preset: Task, steps: int, seed: int, device: str, data: Any) -> dict[str, Any]:
     """What config.json says of a run before it begins: all settings, a hash of what it learns from, the machine.
 
     Raises UserError if several processes differ in the settings, the data, or the versions.
@@ -218,6 +209,6 @@ def about(
 
 
 def hash_of(data: str | list[tuple[str, ...]]) -> str:
-    """The sha256 of a text, or of tuples of texts: a run keeps it to know again what it learned from."""
+    """The sha256 of a text, or of tuples of texts: by it a run that goes on recognises its data."""
     text = data if isinstance(data, str) else json.dumps(data)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

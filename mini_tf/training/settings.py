@@ -1,40 +1,37 @@
 """Other values for the options of a preset: `mini-tf train --set L=4 --set learning_rate=0.003`."""
 
 import difflib
+from contextlib import suppress
 from dataclasses import fields, replace
 from inspect import signature
-from typing import Any, TypeVar
+from typing import Any
 
 from mini_tf.checks import check_whole, is_number, shown
 from mini_tf.errors import UserError
 from mini_tf.models.options import NO_OPTIONS, check_choice
-from mini_tf.training.task import Task
-
-AnyPreset = TypeVar("AnyPreset", bound=Task)
+from mini_tf.training.task import AnyTask, Task
 
 FROM_DATA = (*NO_OPTIONS, "source_words", "target_words", "classes", "dtype")    # of models: not for the user to choose
 NOT_SET = ("name", "description", "model", "model_class")
-CHOICES = {
-    "vectors": ("eigenvectors", "training", "random"), "batches": ("random", "apart", "consecutive"),
-}  # fmt: skip
+CHOICES = {"vectors": ("eigenvectors", "training", "random"), "batches": ("random", "apart", "consecutive")}
 YES_OR_NO = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 FROM_0 = ("warm_up", "sample_words")
 
 
 def options_of(preset: Task) -> dict[str, Any]:
     """{name: value} of everything that can be set: first the model's options, then those of its training."""
-    made = signature(preset.model_type).parameters.values()
-    defaults = {p.name: p.default for p in made if p.name not in FROM_DATA}
+    parameters = signature(preset.model_type).parameters.values()
+    defaults = {p.name: p.default for p in parameters if p.name not in FROM_DATA}
     training = {field.name: getattr(preset, field.name) for field in fields(preset) if field.name not in NOT_SET}
     return defaults | preset.model | training
 
 
-def with_settings(preset: AnyPreset, given: list[str]) -> AnyPreset:
+def with_settings(preset: AnyTask, settings: list[str]) -> AnyTask:
     """The preset with other values for some options, each given as "name=value".
 
     Raises UserError for an option that the preset does not have, and for a value that the option cannot have.
     """
-    for setting in given:
+    for setting in settings:
         name, equals, value = (part.strip() for part in setting.partition("="))
         options = options_of(preset)
         if not equals:
@@ -43,7 +40,7 @@ def with_settings(preset: AnyPreset, given: list[str]) -> AnyPreset:
             near = difflib.get_close_matches(name, options, 1)
             hint = f"did you mean {near[0]}? " if near else ""
             raise UserError(f"--set {setting}: {preset.name} has no option {name}; {hint}`mini-tf presets "
-                            f"{preset.name}` shows those that it has")  # fmt: skip
+                            f"{preset.name}` shows all it has")  # fmt: skip
         read = _value(setting, name, value, options[name])
         in_training = name in {field.name for field in fields(preset)}
         preset = replace(preset, **({name: read} if in_training else {"model": preset.model | {name: read}}))
@@ -55,36 +52,30 @@ def _value(setting, name, text, now):
     """The value that a text stands for: of the type that the option has now."""
     if text.lower() == "none":
         return None
-    if isinstance(now, bool):
-        if text.lower() not in YES_OR_NO:
-            raise UserError(f"--set {setting}: expected {name}=true or {name}=false")
-        return YES_OR_NO[text.lower()]
-    if isinstance(now, tuple):
-        try:
+    try:
+        if isinstance(now, bool):
+            return YES_OR_NO[text.lower()]
+        if isinstance(now, tuple):
             return tuple(float(number) for number in text.split(","))
-        except ValueError:
-            example = ",".join(map(str, now))
-            raise UserError(f"--set {setting}: expected {len(now)} numbers, as in {name}={example}") from None
-    if isinstance(now, str):
-        return text
-    kinds = {int: "a whole number", float: "a number"}
-    for kind in (int,) if isinstance(now, int) else (int, float) if now is None else (float,):
-        try:
+        if isinstance(now, (int, float)):
+            return type(now)(text)
+    except (KeyError, ValueError):
+        expected = {
+            bool: f"{name}=true or {name}=false", int: f"a whole number, as in {name}={now}",
+            float: f"a number, as in {name}={now}", tuple: f"two numbers, as in {name}=0.9,0.999",
+        }  # fmt: skip
+        raise UserError(f"--set {setting}: expected {expected[type(now)]}") from None
+    for kind in (int, float) if now is None else ():     # what may be None is a number or a word
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
-    if now is None and not text[:1].isdigit():           # positions, say, may be None or a word
-        return text
-    raise UserError(f"--set {setting}: expected {kinds.get(type(now), 'a number')}, as in {name}={now}")
+    return text
 
 
 def check(preset: Task) -> None:
     """Raises UserError for an invalid option of the training; the model checks its own when it is made."""
     for field in fields(preset):
         name, value = field.name, getattr(preset, field.name)
-        if name in NOT_SET:
-            continue
-        if value is None and "None" in str(field.type):
+        if name in NOT_SET or (value is None and "None" in str(field.type)):
             continue
         if name in CHOICES:
             check_choice(name, value, CHOICES[name])

@@ -1,46 +1,48 @@
 """A task: how one kind of model is trained, from its data to a report."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from mini_tf.layers import Layer
 from mini_tf.metrics import LossPart, mean_of
 from mini_tf.models.saved import SavedModel
 from mini_tf.parallel import join
 from mini_tf.text import read_corpus, shakespeare
-from mini_tf.training.optimizers import Adam
-from mini_tf.training.state import Schedule, Training
-from mini_tf.types import Array
+from mini_tf.training.optimizers import Adam, Schedule
+from mini_tf.training.step import Training
+from mini_tf.types import Array, Say
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from mini_tf.training.loop import History
     from mini_tf.training.run import Run
 
+AnyTask = TypeVar("AnyTask", bound="Task")
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """How a kind of model is trained, and all settings; a preset is a Task with good ones.
 
-    Each kind has its methods, which the runner calls in this order. Data are what it learns from, a text or examples.
+    Each kind has its methods, which the runner calls in this order. Data are what it learns from, a text or examples;
+    `model` is a model of the kind's class, `prepared` what its `prepare` returns.
 
     kind    "language", "translation", "classification" or "masking"
     takes   the option of `mini-tf train` that names the file with the data
+    unit    of its losses
     """
 
     kind: ClassVar[str]
     takes: ClassVar[str]
+    unit: ClassVar[str] = "nats per word"
 
     name: str
     description: str
-    model: dict                  # options of the model
+    model: dict[str, Any]        # options of the model
     learning_rate: float
     steps: int
     every: int                   # steps between measurements of the validation loss
-    betas: tuple = (0.9, 0.98)   # of Adam
+    betas: tuple[float, float] = (0.9, 0.98)   # of Adam
     clip: float | None = 1.0     # largest norm of all gradients together
     patience: int = 5            # stop after so many measurements without a new best one
     warm_up: int = 100           # steps in which the learning rate rises
@@ -51,14 +53,14 @@ class Task:
         raise NotImplementedError
 
     def read(self, command: dict[str, Any], seed: int) -> Any:
-        """The data that a command of `mini-tf train` names, {"path": …, …}; without a path, those of the preset."""
+        """The data for the options {"path": …, …} of `mini-tf train`; without a path, the preset's own."""
         raise NotImplementedError
 
-    def prepare(self, data: Any, seed: int, say: Callable[[str], None]) -> Any:
+    def prepare(self, data: Any, seed: int, say: Say) -> Any:
         """The data as numbers, in parts for training, validation and test, with their .vocabulary."""
         raise NotImplementedError
 
-    def new_model(self, prepared: Any, seed: int) -> SavedModel:
+    def new_model(self, prepared: Any, seed: int) -> Any:
         """The untrained model."""
         raise NotImplementedError
 
@@ -70,30 +72,33 @@ class Task:
         """An endless iterator over batches of the training part."""
         raise NotImplementedError
 
-    def in_training(self, model: SavedModel) -> Layer:
+    def in_training(self, model: Any) -> Any:
         """What is trained: the model, or a layer around it."""
         return model
 
-    def loss_parts(self, model: SavedModel, prepared: Any) -> list[LossPart]:
+    def loss_parts(self, model: Any, prepared: Any) -> list[LossPart]:
         """The parts of the validation loss."""
         raise NotImplementedError
 
-    def report(
-        self, run: "Run", model: SavedModel, prepared: Any, history: "History", seed: int
-    ) -> dict[str, Any]:
-        """Test the model, and write what it can do into the run folder. Returns the results."""
+    def report(self, run: "Run", model: Any, prepared: Any, seed: int) -> dict[str, Any]:
+        """Test the model, and write examples of its work into the run folder. Returns the results: {"test": loss, …}"""
         raise NotImplementedError
 
-    def training(self, model: SavedModel, prepared: Any, steps: int, seed: int) -> Training:
+    def training(self, model: Any, prepared: Any, steps: int, seed: int) -> Training:
         """The Training of the model. Batches and dropout have a generator each, both derived from the seed."""
         return self.training_on(self.training_batches(prepared, [seed, 2]), model, steps, seed)
 
-    def training_on(self, batches: Iterator[Any], model: SavedModel, steps: int, seed: int) -> Training:
-        """The same, on batches that are given."""
+    def training_on(self, batches: Iterator[Any], model: Any, steps: int, seed: int) -> Training:
+        """The same, on batches of your own."""
         return join().training(
             self.in_training(model), batches, Adam(self.learning_rate, self.betas),
             Schedule(min(self.warm_up, steps // 4), steps), self.clip, rng=np.random.default_rng([seed, 3]),
         )  # fmt: skip
+
+
+def named(*presets: AnyTask) -> dict[str, AnyTask]:
+    """{name: preset}"""
+    return {preset.name: preset for preset in presets}
 
 
 def text_named(command: dict[str, Any]) -> str:
@@ -106,7 +111,7 @@ def random_vectors(c: int, n: int, seed: int) -> Array:
     return np.random.default_rng([seed, 1]).standard_normal((c, n), dtype=np.float32)
 
 
-def batch_losses(model: Layer, batches: list[Any]) -> list[LossPart]:
+def batch_losses(model: Any, batches: list[Any]) -> list[LossPart]:
     """The parts of the mean loss of batches that have .predictions."""
     return [partial(_loss_of, model, batch) for batch in batches]
 
@@ -115,6 +120,6 @@ def _loss_of(model, batch):
     return model.loss(batch)[0], int(batch.predictions.sum())
 
 
-def mean_loss(model: Layer, batches: list[Any]) -> float:
+def mean_loss(model: Any, batches: list[Any]) -> float:
     """The mean loss over the predictions of batches that have .predictions, in nats, without dropout."""
     return mean_of(batch_losses(model, batches))

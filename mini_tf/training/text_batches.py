@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mini_tf.errors import UserError
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.text.sentences import padded
-from mini_tf.training.length_batches import LengthBatches, in_order, text_lengths
+from mini_tf.training.batches import Seed
+from mini_tf.training.length_batches import LengthBatches, check_examples, in_order, text_lengths
 from mini_tf.types import Array
 
 import numpy as np
@@ -46,11 +46,9 @@ class TextBatches(LengthBatches):
     Raises UserError for lists of unequal length, for no texts, for an empty one, and for words < 1.
     """
 
-    def __init__(
-        self, texts: Sequence[ArrayLike], labels: ArrayLike, words: int, seed: int | list[int] | np.random.Generator = 0
-    ):
-        _check(texts, labels)
+    def __init__(self, texts: Sequence[Array], labels: ArrayLike, words: int, seed: Seed = 0):
         self.texts, self.labels = texts, np.asarray(labels)
+        check_examples(texts, self.labels, "text", "label")
         super().__init__(text_lengths(texts), words, seed)
 
     def batch_of(self, numbers: Array) -> TextBatch:
@@ -58,18 +56,9 @@ class TextBatches(LengthBatches):
         return TextBatch(padded([self.texts[i] for i in numbers]), self.labels[numbers])
 
 
-def texts_in_order(texts: Sequence[ArrayLike], labels: ArrayLike, words: int) -> list[tuple[TextBatch, Array]]:
+def texts_in_order(texts: Sequence[Array], labels: ArrayLike, words: int) -> list[tuple[TextBatch, Array]]:
     """[(TextBatch, numbers), …]: all texts once, short ones first, and the numbers of those in each batch."""
-    _check(texts, labels)
-    labels, parts = np.asarray(labels), in_order(text_lengths(texts), words)
+    labels = np.asarray(labels)
+    check_examples(texts, labels, "text", "label")
+    parts = in_order(text_lengths(texts), words)
     return [(TextBatch(padded([texts[i] for i in part]), labels[part]), part) for part in parts]
-
-
-def _check(texts, labels):
-    if len(texts) != len(labels):
-        raise UserError(f"there are {len(texts):,} texts and {len(labels):,} labels, expected one label for each text")
-    if not len(texts):
-        raise UserError("there are no texts, expected at least one")
-    empty = next((i for i, ids in enumerate(texts) if not len(ids)), None)
-    if empty is not None:
-        raise UserError(f"text {empty} has no words, expected at least one: leave it out")

@@ -13,11 +13,10 @@ from mini_tf.models import Translator
 from mini_tf.progress import progress_bar
 from mini_tf.text.sentences import SentenceVocabulary, join_sentence, names_in, split_sentence
 from mini_tf.training.pair_batches import PairBatches, batches_in_order
-from mini_tf.training.task import Task, batch_losses, mean_loss
-from mini_tf.types import Array
+from mini_tf.training.task import Task, batch_losses, mean_loss, named
+from mini_tf.types import Array, Say, silent
 
 if TYPE_CHECKING:
-    from mini_tf.training.loop import History
     from mini_tf.training.run import Run
 
 
@@ -42,35 +41,33 @@ class Translation(Task):
     def read(self, command: dict[str, Any], seed: int) -> list[tuple[str, str]]:
         return french_pairs(self.pairs, seed) if command["path"] is None else read_pairs(command["path"])
 
-    def prepare(
-        self, pairs: list[tuple[str, str]], seed: int = 0, say: Callable[[str], None] = lambda line: None
-    ) -> "Bitext":
+    def prepare(self, data: list[tuple[str, str]], seed: int = 0, say: Say = silent) -> "Bitext":
         """A Bitext of (French, English) strings, without sentences of more than self.longest words.
 
         No sentence of the test part, French or English, is in another part; none of the validation part in training.
         Raises UserError if too few pairs are left.
         """
-        in_words = {}
-        for pair in pairs:
+        in_words: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+        for pair in data:
             french, english = (split_sentence(side, language) for side, language in zip(pair, ("french", "english")))
             if max(len(french), len(english)) <= self.longest:
                 in_words[pair] = french, english
-        say(f"{len(pairs):,} pairs, {len(in_words):,} of them different and of at most {self.longest} words")
+        say(f"{len(data):,} pairs, {len(in_words):,} of them different and of at most {self.longest} words")
         if len(in_words) < 10:
             raise UserError(f"{len(in_words)} pairs of at most {self.longest} words are too few, expected at least 10; "
                             "give a file with more or shorter sentences")  # fmt: skip
-        rest, test = split_pairs(list(in_words), self.held_out, seed)
-        train, validation = split_pairs(rest, min(self.validation / len(rest), 0.1), seed)
-        train, validation, test = ([in_words[pair] for pair in part] for part in (train, validation, test))
+        rest, tested = split_pairs(list(in_words), self.held_out, seed)
+        parts = *split_pairs(rest, min(self.validation / len(rest), 0.1), seed), tested
+        train, validation, test = ([in_words[pair] for pair in part] for part in parts)
         if self.model.get("tied") == "all":
-            french = english = SentenceVocabulary([side for pair in train for side in pair], self.least)
+            source = target = SentenceVocabulary([side for pair in train for side in pair], self.least)
         else:
-            french, english = (SentenceVocabulary([pair[k] for pair in train], self.least) for k in (0, 1))
-        french.names |= names_in((pair[0] for pair in rest), "french")
-        english.names |= names_in((pair[1] for pair in rest), "english")
+            source, target = (SentenceVocabulary([pair[k] for pair in train], self.least) for k in (0, 1))
+        source.names |= names_in((pair[0] for pair in rest), "french")
+        target.names |= names_in((pair[1] for pair in rest), "english")
         say(f"{len(train):,} pairs to train on, {len(test):,} to test; "
-            f"{len(french):,} French words, {len(english):,} English")  # fmt: skip
-        return Bitext(french, english, train, validation, test)
+            f"{len(source):,} French words, {len(target):,} English")  # fmt: skip
+        return Bitext(source, target, train, validation, test)
 
     def new_model(self, prepared: "Bitext", seed: int) -> Translator:
         return Translator(len(prepared.french), len(prepared.english), seed=seed, **self.model)
@@ -84,11 +81,9 @@ class Translation(Task):
     def loss_parts(self, model: Translator, prepared: "Bitext") -> list[LossPart]:
         return batch_losses(model, batches_in_order(*prepared.ids(prepared.validation), self.words))
 
-    def report(
-        self, run: "Run", model: Translator, prepared: "Bitext", history: "History", seed: int
-    ) -> dict[str, Any]:
-        """Losses in nats per word, "bleu" and "bleu_greedy" of the test sentences, "stopped", …"""
-        bitext, results = prepared, {"validation": history.best_validation_loss}
+    def report(self, run: "Run", model: Translator, prepared: "Bitext", seed: int) -> dict[str, Any]:
+        """The "test" loss in nats per word, "bleu" and "bleu_greedy" of the test sentences, …"""
+        bitext, results = prepared, {}
         results["test"] = mean_loss(model, batches_in_order(*bitext.ids(bitext.test), self.words))
         examples = same_source(bitext.test)[: self.tested]
         for name, beam in (("bleu_greedy", 1), ("bleu", self.beam)):
@@ -96,10 +91,7 @@ class Translation(Task):
                 written = translated(model, bitext, examples, beam, on_batch=lambda done, _: update(done))
             results[name] = bleu_of(examples, written)
         results["bleu_one_reference"] = bleu_of_each_pair(examples, written)
-        results |= {"tested": len(examples)} | history.summary()
-        run.write_json("results.json", results)
-        as_trained = "training, with dropout" + (" and smoothed labels" if model.smoothing else "")
-        run.save_figure("curves.png", "curves", history.rows, {"test": results["test"]}, training=as_trained)
+        results["tested"] = len(examples)
         lines = ["French\ttranslation\treference"]
         for (french, references), english in zip(examples, written):
             lines.append("\t".join((
@@ -110,37 +102,34 @@ class Translation(Task):
         return results
 
 
-TRANSLATION = {
-    preset.name: preset
-    for preset in (
-        Translation(
-            name="translate",
-            description="French to English, small: some minutes on a laptop",
-            model={
-                "n": 128, "T": 32, "L": 2, "H": 4, "m": 32, "f": 512,
-                "norm": "after", "dropout": 0.1, "smoothing": 0.0,
-            },
-            learning_rate=2e-3,
-            words=2000,
-            steps=1500,
-            every=150,
-        ),
-        Translation(
-            name="translate-hour",
-            description="French to English, for real sentences: an hour on two cores",
-            model={
-                "n": 256, "T": 32, "L": 3, "H": 4, "m": 64, "f": 1024,
-                "norm": "before", "dropout": 0.3, "smoothing": 0.1,
-            },
-            learning_rate=1e-3,
-            words=3000,
-            steps=4500,
-            every=300,
-            patience=8,
-            tested=None,
-        ),
-    )
-}  # fmt: skip
+TRANSLATION = named(
+    Translation(
+        name="translate",
+        description="French to English, small: some minutes on a laptop",
+        model={
+            "n": 128, "T": 32, "L": 2, "H": 4, "m": 32, "f": 512,
+            "norm": "after", "dropout": 0.1, "smoothing": 0.0,
+        },
+        learning_rate=2e-3,
+        words=2000,
+        steps=1500,
+        every=150,
+    ),
+    Translation(
+        name="translate-hour",
+        description="French to English, for real sentences: an hour on two cores",
+        model={
+            "n": 256, "T": 32, "L": 3, "H": 4, "m": 64, "f": 1024,
+            "norm": "before", "dropout": 0.3, "smoothing": 0.1,
+        },
+        learning_rate=1e-3,
+        words=3000,
+        steps=4500,
+        every=300,
+        patience=8,
+        tested=None,
+    ),
+)  # fmt: skip
 
 
 @dataclass
@@ -164,7 +153,7 @@ class Bitext:
 
 def same_source(pairs: list[tuple[list[str], list[str]]]) -> list[tuple[tuple[str, ...], list[list[str]]]]:
     """[(French words, [English words, …]), …]: each French sentence once, with all its translations, in first order"""
-    references = {}
+    references: dict[tuple[str, ...], list[list[str]]] = {}
     for french, english in pairs:
         references.setdefault(tuple(french), []).append(english)
     return list(references.items())
@@ -181,7 +170,7 @@ def translated(
 
 
 def bleu_of(examples: list[tuple], written: list[list[str]]) -> float:
-    """BLEU, 0 to 100, of the translations of examples, each beside all its references"""
+    """BLEU, 0 to 100, of the translations of examples, each compared with all its references"""
     return 100 * corpus_bleu(written, [references for _, references in examples]).score
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mini_tf.files import write_text
 from mini_tf.training.expected_loss import FILE
-from mini_tf.training.registry import every_preset
+from mini_tf.training.registry import PRESETS
 
 import numpy as np
 
@@ -28,7 +28,7 @@ COMMAND = [sys.executable, "-m", "mini_tf", "train"]
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path)
-    short = [name for name in every_preset() if name not in ("lab", "translate-hour")]
+    short = [name for name in PRESETS if name not in ("lab", "translate-hour")]
     parser.add_argument("--presets", nargs="*", default=short)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
@@ -41,7 +41,7 @@ def main():
             new = ["--preset", name, "--seed", str(seed), "--run", str(folder)]
             begun = (folder / "config.json").exists()
             subprocess.run([*COMMAND, *(["--resume", str(folder)] if begun else new)], check=True)
-        bands[name] = band(every_preset()[name], folders)
+        bands[name] = band(PRESETS[name], folders)
         print(f"{name}: test {bands[name]['test'][0]:.4f} ± {bands[name]['test'][1]:.4f} over {options.seeds} seeds")
     write_text(FILE, json.dumps(dict(sorted(bands.items())), indent=1) + "\n")
 

@@ -31,10 +31,6 @@ def with_mini_tf(ids, size, window):
     return cooccurrence(ids, size, window)
 
 
-def with_mini_tf_on_one_thread(ids, size, window):
-    return cooccurrence(ids, size, window, threads=1)
-
-
 def with_scipy(ids, size, window):
     """The corpus paired with itself shifted by u, for each u; csr adds up repeated pairs."""
     S = sparse.csr_array((size, size), dtype=np.int64)
@@ -66,7 +62,6 @@ PART = 300_000      # the most words that it counts
 
 METHODS = {
     "mini_tf": with_mini_tf,
-    "mini_tf, 1 thread": with_mini_tf_on_one_thread,
     "SciPy, coo for each shift": with_scipy,
     "NumPy, sorted pairs": with_numpy,
     COUNTER: with_counter,

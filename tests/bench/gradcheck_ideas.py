@@ -14,8 +14,9 @@ from collections import Counter
 from contextlib import ExitStack, contextmanager, nullcontext
 from unittest.mock import patch
 
-from mini_tf.gradcheck import EXAMPLES, gradcheck, judge
-from mini_tf.gradcheck.adapters import argument_names
+from mini_tf.gradcheck import gradcheck, judge
+from mini_tf.gradcheck.adapters import signature_of
+from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.first_checker import is_right
 from mini_tf.gradcheck.measure import slopes
 from mini_tf.gradcheck.planting.bugs import BUGS
@@ -60,7 +61,7 @@ def made(name, begins=False):
     """(f, inputs, params) of an example; begins: its γ, β and biases as layers begin"""
     f, inputs, params = EXAMPLES[name](np.random.default_rng(0))
     if begins:
-        inputs = [np.full_like(x, BEGINS[n]) if n in BEGINS and is_float(x) else x for n, x in zip(argument_names(f), inputs)]
+        inputs = [np.full_like(x, BEGINS[n]) if n in BEGINS and is_float(x) else x for n, x in zip(signature_of(f).names, inputs)]
         for path, p in params.items():
             if path.rpartition(".")[2] in BEGINS:
                 p.data = np.full_like(p.data, BEGINS[path.rpartition(".")[2]])

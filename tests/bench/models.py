@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from mini_tf.layers import TiedReadout
 from mini_tf.models import TextModel
-from mini_tf.training.presets import PRESETS
+from mini_tf.training.registry import PRESETS
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def new_model(preset, dropout=0.0):
     if preset.vectors == "eigenvectors":
         embeddings *= WORDS**-0.5                                        # n columns of length 1
     embeddings *= np.float32(preset.embedding_scale)
-    return without_zeros(TextModel.classes[preset.model_class](embeddings, **preset.model | {"dropout": dropout}))
+    return without_zeros(TextModel.registry[preset.model_class](embeddings, **preset.model | {"dropout": dropout}))
 
 
 def without_zeros(model):

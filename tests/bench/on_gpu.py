@@ -106,7 +106,7 @@ def trained(preset, model):
 
     def step(batch):
         batches.append(batch)
-        loss, _ = training.one_step(late=True)
+        loss, _ = training.one_step(defer=True)
         return Last(training, loss)
 
     return step

@@ -75,7 +75,7 @@ def steps_of(options):
     from mini_tf.progress import prepare_kernels
     from mini_tf.text import shakespeare
     from mini_tf.training.language import prepare
-    from mini_tf.training.presets import PRESETS
+    from mini_tf.training.registry import PRESETS
 
     group, [name] = join(options.sharded), options.presets
     if group.size > 1:

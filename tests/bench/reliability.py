@@ -15,7 +15,7 @@ from mini_tf.kernels import recycled_memory
 from mini_tf.text import shakespeare
 from mini_tf.training.language import prepare
 from mini_tf.training.optimizers import squared_norms
-from mini_tf.training.registry import every_preset
+from mini_tf.training.registry import PRESETS
 from mini_tf.training.run import Run
 
 from measuring import note_settings
@@ -29,7 +29,7 @@ def main():
     note_settings()
     print("preset    step   norms    look    state   of it: norms  look  state   a state")
     for name in options.presets:
-        print(row(name, every_preset()[name], options.rounds), flush=True)
+        print(row(name, PRESETS[name], options.rounds), flush=True)
 
 
 def row(name, preset, rounds):

@@ -61,7 +61,7 @@ def test_a_missing_file(tmp_path):
 
 
 def test_a_folder(tmp_path):
-    with pytest.raises(UserError, match="is a folder; a corpus is one text file"):
+    with pytest.raises(UserError, match=r"cannot be read \(Is a directory\); a corpus is one text file"):
         read_corpus(tmp_path)
 
 
@@ -96,7 +96,7 @@ def test_half_a_surrogate_pair_is_not_utf8(tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: path.mkdir(), "file is a folder"),
+        (lambda path: path.mkdir(), r"file cannot be read \(Is a directory\)"),
         (lambda path: path.write_bytes(b"\n\r\n\n"), "file has nothing but white space"),
         (lambda path: None, "there is no file file"),
     ],

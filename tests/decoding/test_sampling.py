@@ -132,15 +132,15 @@ def test_long_prompts_use_their_last_words_and_empty_ones_work():
 
 def test_bad_prompts_and_nan_logits_are_refused():
     class Model(TextModel):
-        T = 2
+        T, c = 2, 4
 
         def logits(self, histories):
             return np.zeros((1, 4))
 
     for prompt in ([1.7], [[1]], "words"):
-        with pytest.raises(UserError, match="the prompt has shape .*, expected the ids of words in one row: try"):
+        with pytest.raises(UserError, match="the prompt: ids have shape .*, expected integers in one row: try"):
             list(generate(Model(), prompt, 1, greedy))
-        with pytest.raises(UserError, match="the prompt has shape"):
+        with pytest.raises(UserError, match="the prompt: ids have shape"):
             continuations(Model(), prompt)
     for prompt in ([10], [-1], [2**40], np.array([2**63], dtype=np.uint64)):
         with pytest.raises(UserError, match="the prompt: word 0 has the id .*, expected ids from 0 to 9"):

@@ -2,7 +2,7 @@
 
 import base64
 
-from mini_tf.explore.exploring import explore_model
+from mini_tf.explore.exploration import explore_model
 from mini_tf.explore.readings import reading
 from mini_tf.models import LanguageTransformer
 from mini_tf.text import Vocabulary

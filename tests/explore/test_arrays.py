@@ -1,7 +1,7 @@
 """What a page holds of an array."""
 
 from mini_tf.explore.arrays import LONGEST, MOST, Axes, Store, half, statistics
-from mini_tf.gradcheck.measure.slopes import Slopes
+from mini_tf.gradcheck import Slopes
 from tests.explore.conftest import decoded
 
 import numpy as np

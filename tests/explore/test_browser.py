@@ -162,7 +162,7 @@ def test_pointing_at_a_name_lights_it_wherever_it_occurs(explorer):
 
 
 def test_a_wrong_backward_marks_lines_and_entries(explorer, exploration):
-    explorer.select_option("#beside", label="layer_norm: γ forgotten")
+    explorer.select_option("#alternative", label="layer_norm: γ forgotten")
     assert explorer.inner_text(".line.edited .source").strip() == "g = dy"
     assert "≠ by" in explorer.inner_text(".line.now .chip.differs")
     assert any("g = dy * gamma" in words for words in explorer.locator("#wrong .checker").all_inner_texts())
@@ -173,7 +173,7 @@ def test_a_wrong_backward_marks_lines_and_entries(explorer, exploration):
     assert explorer.locator(".line.now .chip.differs").count() >= 1
     explorer.keyboard.press("a")
     assert explorer.locator("#array canvas.map").count() == 2
-    explorer.select_option("#beside", label="nothing")
+    explorer.select_option("#alternative", label="nothing")
     assert explorer.locator(".chip.differs").count() == 0
 
 
@@ -230,7 +230,7 @@ def test_nothing_is_cut_off_in_light_and_dark(opened, exploration, scheme, size)
     page = opened(exploration, color_scheme=scheme, viewport=dict(zip(("width", "height"), size)))
     page.keyboard.press("b")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    for part in ("#way", "#code", "#inspector", "footer", "header"):
+    for part in ("#call-tree", "#code", "#inspector", "footer", "header"):
         box = page.locator(part).bounding_box()
         assert box["width"] > 150, part
         assert box["height"] > 30, part

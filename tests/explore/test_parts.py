@@ -2,7 +2,7 @@
 
 import textwrap
 
-from mini_tf.explore.gathering import Pages
+from mini_tf.explore.page_data import PageData
 from mini_tf.gradcheck.learner import load
 from tests.explore.conftest import decoded, tiny_reading
 
@@ -51,7 +51,7 @@ def all_parts(part):
 
 def test_all_parts_of_a_model_give_their_values():
     read = tiny_reading()
-    pages = Pages(read.axes)
+    pages = PageData(read.axes)
     recorder = pages.record(read.run)
     seen = {}
     for line in recorder.lines:
@@ -72,7 +72,7 @@ def parts_of_backward(tmp_path, body, **shapes):
         f"    def backward(dy):\n{lines}\n        return dx, dW\n\n    return y, backward\n", encoding="utf-8",
     )  # fmt: skip
     f, inputs, _ = load(f"{path}::f", ["x=3,4", "W=4,5"])
-    pages = Pages()
+    pages = PageData()
 
     def run(on_backward):
         y, backward = f(*inputs)

@@ -5,7 +5,7 @@ import textwrap
 
 from mini_tf import ops
 from mini_tf.explore.arrays import Store
-from mini_tf.explore.gathering import Pages, follows
+from mini_tf.explore.page_data import PageData, follows
 from mini_tf.explore.recording import Recorder
 from mini_tf.gradcheck.learner import load
 from tests.explore.conftest import decoded, tiny_reading
@@ -15,8 +15,8 @@ import pytest
 
 
 def recorded(f, *inputs, dy=None):
-    """(Pages, Recorder) of f(*inputs), and of its backward"""
-    pages = Pages()
+    """(PageData, Recorder) of f(*inputs), and of its backward"""
+    pages = PageData()
 
     def run(on_backward):
         y, backward = f(*inputs)
@@ -58,7 +58,7 @@ def test_every_line_of_an_op_has_what_numpy_gives(rng):
 
 def test_a_backward_knows_the_call_that_defined_it():
     read = tiny_reading()
-    recorder = Pages(read.axes).record(read.run)
+    recorder = PageData(read.axes).record(read.run)
     backwards = [frame for frame in recorder.frames if frame.is_backward and frame.sheet.title == "linear"]
     forwards = [frame for frame in recorder.frames if not frame.is_backward and frame.sheet.title == "linear"]
     assert len(forwards) == len(backwards) == 9          # four of each attention, and the readout
@@ -69,12 +69,12 @@ def test_a_backward_knows_the_call_that_defined_it():
 
 def test_lines_come_in_the_order_in_which_they_ran():
     read = tiny_reading()
-    lines = Pages(read.axes).record(read.run).lines
+    lines = PageData(read.axes).record(read.run).lines
     turn = next(number for number, line in enumerate(lines) if line.frame.is_backward)
     assert not any(line.frame.is_backward for line in lines[:turn])
     assert all(line.frame.is_backward for line in lines[turn:])
     assert [line.frame.sheet.title for line in lines if line.frame.sheet.title == "embedding"][-1:] == ["embedding"]
-    assert lines[-1].frame.sheet.title in ("LanguageTransformer.loss", "walk_back")
+    assert lines[-1].frame.sheet.title in ("LanguageTransformer.loss", "chain_rule")
 
 
 def test_loops_helpers_tuples_and_writes_into_arrays(tmp_path, rng):

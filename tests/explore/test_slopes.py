@@ -1,10 +1,10 @@
-"""The slopes beside the gradients are measured, and right."""
+"""The measured slopes shown with the gradients are right."""
 
 import base64
 
 from mini_tf import ops
 from mini_tf.explore import explore
-from mini_tf.explore.gathering import Pages
+from mini_tf.explore.page_data import PageData
 from mini_tf.explore.slopes import _chosen, measure_loss, measure_steps
 from tests.explore.conftest import decoded, tiny_reading
 
@@ -26,7 +26,7 @@ def measured(about, of="op"):
 @pytest.fixture(scope="module")
 def pages():
     read = tiny_reading()
-    pages = Pages(read.axes)
+    pages = PageData(read.axes)
     recorder = pages.record(read.run)
     measure_steps(pages.store, read.run, recorder)
     read.run()

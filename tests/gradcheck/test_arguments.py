@@ -53,10 +53,10 @@ def test_shapes_from_the_example_in_the_docstring():
 
 
 def test_arrays_in_dicts_and_lists():
-    params, layers = inputs("params, layers", "", "params.W=3,2", "params.b=2", "layers.0.W=3,4", "layers.1.W=4,2")
-    assert {name: x.shape for name, x in params.items()} == {"W": (3, 2), "b": (2,)}
-    assert [{name: x.shape for name, x in layer.items()} for layer in layers] == [{"W": (3, 4)}, {"W": (4, 2)}]
-    assert shapes(inputs("params", "Example: params.W (3, 2)")[0].values()) == [(3, 2)]
+    (params, layers), options = chosen("params, layers", args=["params={'W': randn(3, 2)}", "layers=[randn(3), randn(2)]"])
+    assert {name: x.shape for name, x in params.items()} == {"W": (3, 2)}
+    assert shapes(layers) == [(3,), (2,)]
+    assert options == {"constants": []}                  # weights, whose gradients are checked
 
 
 def test_scalars_and_positive_numbers():
@@ -137,14 +137,6 @@ def test_without_shapes_it_asks_in_one_sentence_and_names_each_argument():
     example = message[message.index("Example: ") :]
     assert example == "Example: z (3, 4), ids (3, 4)"
     assert shapes(inputs("z, ids, eps=1", example)) == [(3, 4)] * 2
-
-
-def test_of_a_dict_it_asks_for_the_keys_that_are_read(tmp_path):
-    def net(x, params):
-        return x @ params["W1"] + params['b1']
-
-    with pytest.raises(UserError, match=r"--shape x=3,4 --shape params\.W1=3,4 --shape params\.b1=3,4,"):
-        inputs_for(net, [], {}, np.random.default_rng(0))
 
 
 def test_an_incomplete_docstring_names_what_is_missing():

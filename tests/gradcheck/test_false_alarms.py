@@ -9,7 +9,8 @@ Inputs in float32 are judged in float64 copies first and then as they are, so th
 """
 
 from mini_tf import layers, ops
-from mini_tf.gradcheck import EXAMPLES, judge
+from mini_tf.gradcheck import judge
+from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.layers.embedding import ABSENT
 from tests.cases import cases
 

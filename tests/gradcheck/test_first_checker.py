@@ -56,7 +56,7 @@ def test_it_is_quoted_as_it_is():
 
 def test_it_is_short_and_needs_numpy_alone():
     assert len(TEXT.splitlines()) <= 33
-    assert set(re.findall(r"^(?:import|from) (\w+)", TEXT, re.MULTILINE)) == {"collections", "numpy"}
+    assert set(re.findall(r"^(?:import|from) (\w+)", TEXT, re.MULTILINE)) == {"collections", "typing", "numpy"}
 
 
 def test_it_runs_by_itself():

@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 
 from mini_tf.gradcheck import judge
-from mini_tf.gradcheck.page import AROUND, COLUMNS, ROWS, coded, pictures, sources, write_page
+from mini_tf.gradcheck.page import AROUND, COLUMNS, ROWS, pictures, sources, write_page
 from mini_tf.gradcheck.report import RIGHT, WRONG, Change, Comparison, Report, Step
 
 import numpy as np
@@ -94,9 +94,7 @@ def test_a_right_gradient_is_a_row_of_a_table(page, rng):
 
 def test_what_could_not_be_tested_is_said_with_what_to_add(page):
     text = page(Report("Net", refusals=["no gradient of pe was found. Is `pe` a constant? constants=['pe']"]))
-    assert "<code>constants=[&#39;pe&#39;]</code>" in text.split('class="refusal"')[1]
-    assert coded("`pe < 1`, eps=1e-5 or gradcheck((f, g), x)") == (
-        "<code>pe &lt; 1</code>, <code>eps=1e-5</code> or <code>gradcheck((f, g), x)</code>")       # fmt: skip
+    assert "constants=[&#39;pe&#39;]" in text.split('class="refusal"')[1]
 
 
 @pytest.mark.parametrize(("shape", "index", "size", "caption"), [
@@ -107,7 +105,7 @@ def test_every_shape_becomes_a_matrix_with_the_worst_entry_in_it(shape, index, s
     shown = pictures(compared(rng.standard_normal(shape), rng.standard_normal(shape), index))
     rows = shown["maps"]["yours"]
     assert (len(rows), len(rows[0])) == size
-    assert "; ".join(shown["said"]) == caption
+    assert "; ".join(shown["captions"]) == caption
     assert [cell["at"] for row in rows for cell in row if cell["worst"]] == [str(list(index))]
 
 

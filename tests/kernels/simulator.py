@@ -73,9 +73,9 @@ def gpu_of_strict(monkeypatch):
 
     put_in(monkeypatch, launch=launch, product=product, empty=lambda shape, *dtype: StrictArray(empty(shape, *dtype)))
     monkeypatch.setitem(binding.TWINS, "strict_library", binding.TWINS["cupy"])
-    twins._found.clear()
+    twins._twins.clear()
     yield
-    twins._found.clear()
+    twins._twins.clear()
 
 
 @pytest.fixture(params=["simulated", pytest.param("gpu", marks=pytest.mark.gpu)])

@@ -11,7 +11,7 @@ import mini_tf
 from mini_tf import kernels, ops
 from mini_tf.errors import UserError
 from mini_tf.kernels import binding
-from mini_tf.kernels.decode_layer import WRITTEN
+from mini_tf.kernels.decode_layer import DECODING
 from mini_tf.ops import updates
 from mini_tf.ops.op import all_ops, op
 
@@ -29,8 +29,8 @@ def test_every_twin_is_bound_to_its_formula_as_it_stands():
         "mean_pool", "relu", "residual_relu", "softmax", "sum_of_squares",
     }  # fmt: skip
     assert {op.name: binding.edited(op) for op in OPS} == {op.name: None for op in OPS}
-    assert binding.edited(WRITTEN) is None
-    assert set(binding.FINGERPRINTS) == {binding.name_of(op) for op in [*OPS, WRITTEN]}
+    assert binding.edited(DECODING) is None
+    assert set(binding.FINGERPRINTS) == {binding.name_of(op) for op in [*OPS, DECODING]}
 
 
 def test_fingerprints_include_what_a_formula_uses():
@@ -186,7 +186,8 @@ def test_a_users_op_has_no_twin_whatever_its_name():
 @pytest.fixture
 def few_examples(monkeypatch):
     """--bind-twins, with two examples, and a dict in place of fingerprints.py."""
-    from mini_tf.gradcheck import EXAMPLES, command, examples
+    from mini_tf.gradcheck import command, examples
+    from mini_tf.gradcheck.examples import EXAMPLES
 
     written = {}
     monkeypatch.setattr(examples, "EXAMPLES", {name: EXAMPLES[name] for name in ("layer_norm", "LayerNorm")})

@@ -75,6 +75,29 @@ def test_a_damaged_cache_is_compiled_again(tmp_path):
     assert run.stdout == "all right\n", (run.returncode, run.stderr[-2000:])
 
 
+IMPORTED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from loop import double
+compiled, y = double.compile(), np.ones(1, np.float32)
+double(y)
+print(compiled, y[0])
+"""
+
+
+def test_an_edit_of_an_imported_function_shows(tmp_path):
+    """Numba itself would go on with the old machine code."""
+    (tmp_path / "loop.py").write_text("from mini_tf.kernels.compiling import compiled\nfrom function import f\n\n"
+                                      "@compiled('void(f4[::1])')\ndef double(y):\n    y[0] = f(y[0])\n")
+    said = []
+    for factor in (2, 2, 3, 3):
+        (tmp_path / "function.py").write_text(f"from numba import njit\n\n@njit\ndef f(x):\n    return {factor} * x\n")
+        run = subprocess.run([sys.executable, "-B", "-c", IMPORTED, tmp_path], capture_output=True, text=True)
+        said.append(run.stdout.strip() or run.stderr)
+    assert said == ["True 2.0", "False 2.0", "True 3.0", "False 3.0"]
+
+
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path):
     """A file stands where the folder should be."""
     (tmp_path / "file").write_text("")

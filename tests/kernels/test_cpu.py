@@ -59,7 +59,7 @@ def parameters(function):
 def agree(name, rng, *inputs, **options):
     """Twin and formula agree in values and gradients; repeated calls of the twin agree bit for bit."""
     op = getattr(ops, name)
-    assert op.chosen(inputs, options) is getattr(cpu, name)
+    assert op.implementation(inputs, options) is getattr(cpu, name)
     y, backward = op(*inputs, **options)
     # The reference is the formula in double precision; `near` allows for float32.
     y_exact, backward_exact = op.formula(*map(in_double, inputs), **{name: in_double(x) for name, x in options.items()})
@@ -86,7 +86,7 @@ def near(found, exact):
     assert found.dtype == np.float32
     assert found.shape == exact.shape
     scale = max(np.abs(exact).max(initial=0), 1)
-    np.testing.assert_allclose(found, exact, rtol=3e-5, atol=3e-6 * scale)
+    np.testing.assert_allclose(to_host(found), exact, rtol=3e-5, atol=3e-6 * scale)
 
 
 def as_list(gradients):
@@ -108,13 +108,6 @@ def views(x):
     wide[..., ::2] = x
     wide.flags.writeable = False
     return wide[..., ::2], np.asfortranarray(x), x[..., ::-1].copy()[..., ::-1]
-
-
-@pytest.mark.parametrize("name", OF_ROWS)
-def test_arrays_may_be_views(name, rng):
-    inputs = of_rows(name, rng, (4, 6, 5))
-    for changed in zip(*(views(x) if isinstance(x, np.ndarray) else [x] * 3 for x in inputs)):
-        agree(name, rng, *changed)
 
 
 @pytest.mark.parametrize("name", OF_ROWS)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from mini_tf import kernels
 from mini_tf.kernels import binding
 from mini_tf.models import GPT, LanguageTransformer
-from mini_tf.training.presets import PRESETS
+from mini_tf.training.registry import PRESETS
 from tests.kernels.simulator import simulated
 
 import numpy as np

@@ -8,7 +8,7 @@ from dataclasses import replace
 from mini_tf.backend import to_host
 from mini_tf.models import TextModel
 from mini_tf.training import Adam, RandomWindows, Training
-from mini_tf.training.presets import PRESETS
+from mini_tf.training.registry import PRESETS
 from tests.kernels.simulator import gpu_of_strict  # noqa: F401
 from tests.strict import counting, strict
 
@@ -25,7 +25,7 @@ def _model(name):
     preset = PRESETS[name]
     preset = replace(preset, model=preset.model | {"T": T})
     table = np.random.default_rng(0).standard_normal((WORDS, preset.n), dtype=np.float32)
-    return TextModel.classes[preset.model_class](table, **preset.model)
+    return TextModel.registry[preset.model_class](table, **preset.model)
 
 
 def _on_strict(model):
@@ -63,9 +63,9 @@ def test_a_step_of_training_waits_for_nothing(name, gpu_of_strict):  # noqa: F81
         Training(model, RandomWindows(np.arange(200) % WORDS, T, 3), Adam(1e-3), clip=0.1, rng=np.random.default_rng(0))
         for model in (_on_strict(_model(name)), _model(name))
     )
-    late.one_step(late=True)
+    late.one_step(defer=True)
     with counting() as counts:
-        late.one_step(late=True)
+        late.one_step(defer=True)
     assert counts["waits"] == 0
     assert counts["launches"] <= MOST[name] + 3 * DROPOUTS[name] + 2     # the norm, and Adam
     late.settle()
@@ -84,7 +84,7 @@ def test_on_a_gpu_it_waits_for_nothing_either(name):
         rng=np.random.default_rng(0),
     )  # fmt: skip
     for _ in range(2):
-        training.one_step(late=True)
+        training.one_step(defer=True)
     with cupyx.allow_synchronize(False):                 # an error where CuPy waits
-        training.one_step(late=True)
+        training.one_step(defer=True)
     training.settle()

@@ -12,7 +12,7 @@ import pytest
 @pytest.mark.parametrize("cores", [1, 2, 3, 7])
 @pytest.mark.parametrize("rows", [0, 1, 2, 5, 100])
 def test_pieces_cover_every_row_once(rows, cores, monkeypatch):
-    monkeypatch.setattr(threads, "count", lambda: cores)
+    monkeypatch.setattr(threads, "thread_count", lambda: cores)
     for numbers in (rows, 10**6):
         some = threads.pieces(rows, numbers)
         assert [row for first, stop in some for row in range(first, stop)] == list(range(rows))
@@ -20,20 +20,20 @@ def test_pieces_cover_every_row_once(rows, cores, monkeypatch):
 
 
 def test_a_thread_with_one_core_has_one_piece(monkeypatch):
-    monkeypatch.setattr(threads, "count", lambda: 3)
+    monkeypatch.setattr(threads, "thread_count", lambda: 3)
     before = threads.one_core.set(True)
     assert threads.pieces(100, 10**6) == [(0, 100)]
     threads.one_core.reset(before)
     assert len(threads.pieces(100, 10**6)) == 3
 
 
-def test_share_runs_every_piece():
+def test_every_piece_runs():
     seen = np.zeros(10, int)
 
     def work(k, first, stop):
         seen[first:stop] += k + 1
 
-    threads.share(work, [(0, 3), (3, 6), (6, 10)])
+    threads.in_parallel(work, [(0, 3), (3, 6), (6, 10)])
     assert seen.tolist() == [1, 1, 1, 2, 2, 2, 3, 3, 3, 3]
 
 
@@ -47,7 +47,7 @@ def test_an_error_is_raised_after_all_pieces_have_ended(wrong):
         ended.append(k)
 
     with pytest.raises(ValueError, match="no"):
-        threads.share(work, [(0, 1), (1, 2), (2, 3)])
+        threads.in_parallel(work, [(0, 1), (1, 2), (2, 3)])
     assert sorted(ended) == [k for k in range(3) if k != wrong]
 
 

@@ -6,7 +6,7 @@ import threading
 
 from mini_tf import layers, ops
 from mini_tf.errors import UserError
-from mini_tf.layers import Decoder, DecoderLayer, Embedding, Layer, Linear, MemoryFreed, Parameter, walk_back
+from mini_tf.layers import Decoder, DecoderLayer, Embedding, Layer, Linear, MemoryFreed, Parameter, chain_rule
 from mini_tf.layers import layer as layer_module
 from mini_tf.layers.positions import fourier_frequencies, geometric_frequencies, positional_encoding
 
@@ -48,7 +48,7 @@ def test_gradients_add():
 def test_gradients_apart():
     p, q = Parameter(np.zeros(2)), Parameter(np.zeros(3))
     p.accumulate(np.ones(2))
-    with layer_module.gradients_apart() as found:
+    with layer_module.separate_gradients() as found:
         p.accumulate(np.full(2, 5.0))
         p.accumulate(np.full(2, 7.0))
         q.accumulate(np.ones(3))
@@ -82,9 +82,9 @@ def test_a_layer_used_twice_has_two_right_backwards(rng):
     np.testing.assert_allclose(layer.W.grad, [[1, 1], [10, 20]])
 
 
-def test_walk_back_runs_in_reverse_and_once():
+def test_chain_rule_runs_in_reverse_and_once():
     order = []
-    backward = walk_back([lambda d: order.append("first") or d + 1, lambda d: order.append("second") or d * 2])
+    backward = chain_rule([lambda d: order.append("first") or d + 1, lambda d: order.append("second") or d * 2])
     assert backward(5) == 11
     assert order == ["second", "first"]
     with pytest.raises(MemoryFreed, match="call the forward again"):
@@ -98,7 +98,7 @@ def test_a_backward_that_ended_in_an_error_does_not_go_on_in_the_middle():
     def out_of_memory(d):
         raise MemoryError
 
-    backward = walk_back([lambda d: ran.append("first") or d, out_of_memory, lambda d: ran.append("third") or d])
+    backward = chain_rule([lambda d: ran.append("first") or d, out_of_memory, lambda d: ran.append("third") or d])
     with pytest.raises(MemoryError):
         backward(5)
     with pytest.raises(MemoryFreed, match="or ended in an error.*; clear the gradients and call the forward again"):
@@ -154,7 +154,7 @@ def test_threads_that_share_a_layer_lose_no_gradient(rng):
 def test_gradients_add_up_after_a_fork():
     """Whoever held the lock is not in the child."""
     p = Parameter(np.zeros(3))
-    with layer_module._adding:
+    with layer_module._lock:
         child = os.fork()
         if child == 0:
             p.accumulate(np.ones(3))
@@ -227,7 +227,7 @@ def test_fourier_frequencies_with_n_equal_T_are_the_fourier_basis():
 
 
 def test_positions_that_do_not_fit_are_named():
-    with pytest.raises(UserError, match="n = 5 with 2 frequencies; n must be even"):
+    with pytest.raises(UserError, match="n is 5, expected an even n"):
         positional_encoding(4, 5, [1, 2])
     with pytest.raises(UserError, match="'sinus' is unknown, expected one of geometric, fourier"):
         layers.PositionalEncoding(4, 4, "sinus")

@@ -3,7 +3,7 @@
 from mini_tf.errors import UserError
 from mini_tf.layers import Dropout, Layer, LayerNorm, Linear, Parameter
 from mini_tf.models import GPT, LanguageTransformer, Translator
-from mini_tf.training.registry import every_preset
+from mini_tf.training.registry import PRESETS
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_every_line_fits_a_terminal(rng):
     for model in (Translator(100, 120, n=32, L=6, H=2, m=16, f=64),
                   LanguageTransformer(rng.standard_normal((200, 64)), T=32, L=6, H=8, m=64, layer_norm=True)):  # fmt: skip
         assert all(len(line) <= 100 for line in repr(model).splitlines())
-    assert every_preset()
+    assert PRESETS
 
 
 class HalfBuilt(Layer):

@@ -6,7 +6,7 @@ from mini_tf.errors import UserError
 from mini_tf.gradcheck import gradcheck
 from mini_tf.metrics import log_softmax
 from mini_tf.models import GPT, Classifier
-from mini_tf.models.saliency import attention_seen, saliency
+from mini_tf.models.saliency import record_attention, saliency
 from mini_tf.training import load_checkpoint, save_checkpoint
 from mini_tf.training.text_batches import TextBatch
 
@@ -243,7 +243,7 @@ def test_saliency_is_the_slope_of_the_log_probability(options, chosen):
 def test_attention_that_was_seen(options):
     model = classifier(**options)
     before = model.logits(IDS)
-    found = attention_seen(lambda: model.logits(IDS))
+    found = record_attention(lambda: model.logits(IDS))
     words = 7 if model.cls is not None else 6
     assert [A.shape for A in found] == [(4, 2, words, words)] * model.config["L"]
     first = words - 6                                    # [CLS] is always there
@@ -266,7 +266,7 @@ def test_attention_that_was_seen(options):
         ({"classes": 0}, "classes is 0"), ({"T": 0}, "T is 0"), ({"L": -1}, "L is -1"), ({"H": 0}, "H is 0"),
         ({"m": 0.5}, "m is 0.5"), ({"k": 0}, "k is 0"), ({"blocks": -1}, "blocks is -1"),
         ({"positions": "cosine"}, "positions 'cosine' is unknown"), ({"pool": "max"}, "pool 'max' is unknown, expected one of mean, first"),
-        ({"dropout": 1}, "dropout is 1, expected"), ({"pool": "first", "causal": True}, "the first word would see no other; use pool='mean'"),
+        ({"dropout": 1}, "dropout is 1, expected"), ({"pool": "first", "causal": True}, "would see no word; use pool='mean'"),
         ({"pool": "first", "L": 0}, r"\[CLS\] would see no word"), ({"embeddings": np.ones((4, 3))}, "n is 3, expected an even n"),
         ({"embeddings": np.ones(4)}, r"embeddings have shape \(4,\)"),
     ],

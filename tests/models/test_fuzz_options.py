@@ -29,7 +29,7 @@ def test_a_changed_configuration_gives_a_model_of_a_like_size_or_a_documented_er
     made, config, arrays = saved(MODELS[name])
     config = {option: value for option, value in (config | changed).items() if option not in lost}
     try:
-        model = made.rebuilt(config, arrays)
+        model = made.from_config(config, arrays)
     except (UserError, KeyError, TypeError):
         return
     entries = sum(array.size for array in arrays.values())

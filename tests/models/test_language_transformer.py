@@ -250,7 +250,7 @@ BAD = {
     "tied vec": ({"readout": "vec", "tied": True}, "tied=True needs readout 'shared'"),
     "dropout of 1": ({"dropout": 1.0}, "dropout is 1.0"),
     "unknown positions": ({"positions": "learned"}, "'learned' is unknown"),
-    "wrong number of frequencies": ({"positions": [1.0]}, r"positions are \[1.0\], expected None, geometric, fourier, or n/2 = 2 finite numbers"),
+    "wrong number of frequencies": ({"positions": [1.0]}, r"positions are \[1.0\], expected geometric, fourier, or n/2 = 2 finite numbers"),
 }
 
 

@@ -52,7 +52,7 @@ def saved(model):
 def rebuilt(model, **changed):
     """The model that its checkpoint gives if the configuration there is changed."""
     made, config, arrays = saved(model)
-    return made.rebuilt(config | changed, arrays)
+    return made.from_config(config | changed, arrays)
 
 
 def deep(levels):
@@ -113,7 +113,7 @@ def test_the_largest_history_that_is_allowed_takes_no_memory_where_weights_depen
         rebuilt(MODELS[name], T=100_000)
     with pytest.raises(UserError, match="too large for the"):      # also if the configuration has lost the others
         made, config, arrays = saved(MODELS[name])
-        made.rebuilt({"T": 100_000}, arrays)
+        made.from_config({"T": 100_000}, arrays)
 
 
 @pytest.mark.parametrize("config", [None, [], "config", 3, [["T", 3]]])
@@ -121,7 +121,7 @@ def test_the_largest_history_that_is_allowed_takes_no_memory_where_weights_depen
 def test_a_configuration_that_is_none(name, config):
     made, _, arrays = saved(MODELS[name])
     with pytest.raises(TypeError, match="expected a dict of options"):
-        made.rebuilt(config, arrays)
+        made.from_config(config, arrays)
 
 
 def test_unknown_and_missing_options_and_arrays():
@@ -130,12 +130,12 @@ def test_unknown_and_missing_options_and_arrays():
     made, config, arrays = saved(MODELS["classifier"])
     del config["classes"]
     with pytest.raises(TypeError, match="classes"):
-        made.rebuilt(config, arrays)
+        made.from_config(config, arrays)
     with pytest.raises(KeyError, match=r"embedding\.table"):
-        GPT.rebuilt(MODELS["GPT"].config, {})
+        GPT.from_config(MODELS["GPT"].config, {})
     for table, message in ((E[0], r"shape \(4,\)"), (E[:0], r"shape \(0, 4\)"), (E.astype(int), "dtype is dtype.'int64")):
         with pytest.raises(UserError, match=message):
-            GPT.rebuilt(MODELS["GPT"].config, {"trunk.embedding.table": table})
+            GPT.from_config(MODELS["GPT"].config, {"trunk.embedding.table": table})
 
 
 @pytest.mark.parametrize("embeddings", [None, [[1.0, 2.0]], "table", 3])
@@ -160,5 +160,5 @@ def test_a_mean_loss_of_no_words(most):
 
 def test_every_model_that_can_be_saved_is_here():
     tested = {type(model).__name__ for model in MODELS.values()}
-    ours = {name for name, made in SavedModel.classes.items() if made.__module__.startswith("mini_tf.")}
-    assert ours - {"TextModel", "MadeOfWordVectors", "WindowModel", "NGramModel"} <= tested
+    ours = {name for name, made in SavedModel.registry.items() if made.__module__.startswith("mini_tf.")}
+    assert ours - {"TextModel", "EmbeddingModel", "WindowModel", "CausalTransformer", "NGramModel"} <= tested

@@ -4,8 +4,8 @@ from functools import partial
 
 from mini_tf.decoding import generate, greedy
 from mini_tf.experiment import PointerTransformer
-from mini_tf.models import GPT, FixedWindowModel, LanguageTransformer, RecurrentModel
-from mini_tf.models.reading import MemoryReader, WindowReader
+from mini_tf.models import GPT, FixedWindowModel, LanguageTransformer
+from mini_tf.models.reading import CachedReader, WindowReader
 from tests.models.test_devices import made_strict
 
 import numpy as np
@@ -50,7 +50,7 @@ def test_with_memory(build, dtype, rng):
     """Until words are forgotten, the scores are those after all words; then, those after the remembered words."""
     model, ids = make(build, rng, dtype), rng.integers(0, c, 40)
     reader = model.reader()
-    assert isinstance(reader, MemoryReader)
+    assert isinstance(reader, CachedReader)
     near(reader.read(ids[:0]), model.logits(ids[None, :0]), dtype)
     near(reader.read(ids[:3]), model.logits(ids[None, :3]), dtype)
     near(reader.read(ids[3:5]), model.logits(ids[None, :5]), dtype)
@@ -89,22 +89,12 @@ def test_a_library_that_is_not_numpy(build, rng):
 
 def test_several_texts_may_be_read_side_by_side(rng):
     model, ids = make(WITH_MEMORY["pointer"], rng), rng.integers(0, c, (3, 5))
-    memory = model.new_memory()
-    model.read(ids[:, :2], memory)
-    np.testing.assert_allclose(model.read(ids[:, 2:], memory), model.logits(ids), rtol=1e-9)
+    cache = model.new_cache()
+    model.read(ids[:, :2], cache)
+    np.testing.assert_allclose(model.read(ids[:, 2:], cache), model.logits(ids), rtol=1e-9)
 
 
 def test_memory_has_room_for_T_words(rng):
     model = make(WITH_MEMORY["pointer"], rng)
     with pytest.raises(ValueError, match="9 words, expected at most T = 8; forget some first"):
-        model.read(np.zeros((1, 9), int), model.new_memory())
-
-
-@pytest.mark.parametrize("build", [*WITH_MEMORY.values(), *WITHOUT.values(), partial(RecurrentModel, T=T, k=4)])
-def test_probabilities_of_the_next_word(build, rng):
-    model, ids = make(build, rng), rng.integers(0, c, (2, 4))
-    log_p = model.next_word_log_probabilities(ids)
-    assert log_p.shape == (2, c)
-    assert log_p.dtype == np.float64
-    np.testing.assert_allclose(np.exp(log_p).sum(-1), 1)
-    np.testing.assert_allclose(log_p - log_p[:, :1], model.logits(ids) - model.logits(ids)[:, :1], atol=1e-9)
+        model.read(np.zeros((1, 9), int), model.new_cache())

@@ -135,8 +135,8 @@ def test_a_wrong_gradient_is_found_at_its_step(monkeypatch):
 
     right = MultiHeadAttention.across
 
-    def wrong(self, x, z, mask=None, memory=None):
-        y, backward = right(self, x, z, mask, memory)
+    def wrong(self, x, z, mask=None, cache=None):
+        y, backward = right(self, x, z, mask, cache)
 
         def forgetful(dy):
             dx, dz = backward(dy)

@@ -1,7 +1,7 @@
 """What every op promises besides right gradients, checked for all of them."""
 
 from mini_tf import ops
-from mini_tf.gradcheck import EXAMPLES
+from mini_tf.gradcheck.examples import EXAMPLES
 from tests.strict import StrictArray, strict
 
 import numpy as np

@@ -17,7 +17,7 @@ OTHERS = {"explorer.html": "<p>the explorer", "reference/index.html": "<p>the re
 def site(tmp_path_factory):
     """The folder of the site, with other pages for the explorer and the reference"""
     folder = tmp_path_factory.mktemp("site")
-    build(folder, others=OTHERS)
+    build(folder, OTHERS)
     return folder
 
 
@@ -29,7 +29,7 @@ def small(tmp_path):
         for path, text in files.items():
             (tmp_path / "repository" / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / "repository" / path).write_text(text, encoding="utf-8")
-        build(tmp_path / "site", tmp_path / "repository", {})
+        build(tmp_path / "site", {}, tmp_path / "repository")
         return tmp_path / "site"
 
     return made
@@ -101,9 +101,9 @@ def test_a_folder_with_other_things_is_left_alone(small, tmp_path):
     small({"README.md": "# Start\n"})
     assert "# Again" in read(small({"README.md": "# Start\n\n`# Again`\n"}) / "index.html")
     with pytest.raises(UserError, match="mine.txt is neither new nor empty"):
-        build(tmp_path / "mine.txt", others={})
+        build(tmp_path / "mine.txt", {})
     with pytest.raises(UserError, match="work in a clone of mini_tf's repository"):
-        build(tmp_path / "site", tmp_path / "nowhere", {})
+        build(tmp_path / "site", {}, tmp_path / "nowhere")
 
 
 def test_the_command_says_what_is_missing(monkeypatch, tmp_path, capsys):

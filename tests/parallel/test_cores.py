@@ -134,7 +134,7 @@ def test_where_it_would_take_longer_the_batch_stays_whole(monkeypatch):
     assert len(shares(model, batch)) == 1
     monkeypatch.undo()
     monkeypatch.setattr(two_cores, "LEAST_WORK", 0)
-    monkeypatch.setattr(two_cores, "MOST_NUMBERS", 10)
+    monkeypatch.setattr(two_cores, "MOST_PARAMETERS", 10)
     assert len(shares(model, batch)) == 1                          # too much to add up
 
 

@@ -45,7 +45,7 @@ def test_one_ends_all_in_the_middle_of_a_step(how, code, message, tmp_path):
 def test_only_rank_0_writes_and_prints(corpus, tmp_path):
     code, out, err = train(3, corpus, "--run", tmp_path / "run")
     assert (code, err) == (0, "")
-    assert out.count("training finished") == out.count("Kept in") == 1
+    assert out.count("training finished") == out.count("Saved in") == 1
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["machine"]["processes"] == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.txt", "run"]

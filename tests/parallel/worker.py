@@ -15,7 +15,7 @@ from mini_tf.layers import Parameter
 from mini_tf.models import FixedWindowModel, LanguageTransformer, OneAttention, RecurrentModel
 from mini_tf.parallel import buckets, ending_together, join
 from mini_tf.parallel.sharded import ShardedSums
-from mini_tf.training import Adam, RandomWindows, Schedule, Training, fit, state
+from mini_tf.training import Adam, RandomWindows, Schedule, Training, fit
 from tests import tiny
 from tests.strict import strict
 
@@ -59,7 +59,7 @@ def presets(folder, options="", names=""):
         Training.__init__ = in_double_precision
     for name in names.split(",") if names else tiny.NAMES:
         if "stopped" in options:
-            state.Training.one_step = stopping(group.rank == group.size - 1)
+            Training.one_step = stopping(group.rank == group.size - 1)
         tiny.train(name, folder / name, every=1, steps=5)
 
 
@@ -147,7 +147,7 @@ def add_up(kind, piece):
         for name, parameter in parameters.items():
             expected = group.comm.allreduce(parameter.mine)
             if kind == "sharded":
-                here = sums.slice_of(name)
+                here = sums.own_slices.get(name)
                 assert (name in sums.slices) == (here is not None and name != "never")
                 if name in sums.slices:
                     np.testing.assert_allclose(sums.slices[name].grad, expected.reshape(-1)[here], rtol=1e-12, atol=1e-14,

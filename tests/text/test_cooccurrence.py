@@ -53,24 +53,14 @@ def test_empty_vocabulary():
     assert cooccurrence(np.array([], dtype=int), 0).shape == (0, 0)
 
 
-@given(corpora, windows, st.data())
-def test_chunks_count_like_the_whole(corpus, window, data):
-    ids, size = corpus
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(ids)), max_size=8)))
-    chunks = np.split(np.array(ids, dtype=np.int64), cuts)                        # some are empty
-    whole = cooccurrence(np.array(ids, dtype=np.int64), size, window)
-    assert_same(cooccurrence(iter(chunks), size, window), whole)
-
-
-@given(corpora, windows, st.integers(1, 9), st.data())
-def test_blocks_count_like_the_whole(corpus, window, block, data):
+@given(corpora, windows, st.integers(1, 9))
+def test_blocks_count_like_the_whole(corpus, window, block):
     """The same with many small blocks and pieces; in real use they are millions of words long."""
     ids, size = corpus
-    chunks = np.split(np.array(ids, dtype=np.int64), sorted(data.draw(st.lists(st.integers(0, len(ids)), max_size=4))))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "BLOCK", block)
         patch.setattr(module, "PIECE", block)
-        np.testing.assert_array_equal(cooccurrence(chunks, size, window).toarray(), reference(ids, size, window))
+        np.testing.assert_array_equal(cooccurrence(ids, size, window).toarray(), reference(ids, size, window))
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +73,8 @@ def zipf():
 def test_any_number_of_threads_counts_the_same(zipf, threads, monkeypatch):
     expected = sum_of_shifts(zipf, 2000, 10)
     monkeypatch.setattr(module, "PIECE", 1000)
-    assert_same(cooccurrence(zipf, 2000, threads=threads), expected)
+    monkeypatch.setattr(module, "thread_count", lambda: threads)
+    assert_same(cooccurrence(zipf, 2000), expected)
 
 
 def test_symmetric_sorted_int64(zipf):
@@ -112,45 +103,26 @@ def test_memory_follows_the_pairs_not_the_square_of_the_vocabulary():
     assert C[0, 0] == 4
 
 
-def test_chunks_are_read_as_they_are_needed(monkeypatch):
-    """A corpus may be larger than memory: only a block of it is held at a time."""
-    monkeypatch.setattr(module, "BLOCK", 100)
-    counted, read_but_not_counted = [0], []
-    count_pairs = module.count_pairs
-
-    def watched(words, first, *rest):
-        counted[0] += len(words) - first
-        return count_pairs(words, first, *rest)
-
-    def chunks():
-        for chunk in range(50):
-            read_but_not_counted.append(30 * chunk - counted[0])
-            yield np.full(30, chunk % 3)
-
-    monkeypatch.setattr(module, "count_pairs", watched)
-    assert cooccurrence(chunks(), 3).sum() == 11 * 1500 - 30
-    assert max(read_but_not_counted) < 100
-
-
 def test_many_blocks_add_up(monkeypatch):
     monkeypatch.setattr(module, "BLOCK", 300)
     ids = np.random.default_rng(1).integers(0, 300, 20_000)                       # 66 blocks
     assert_same(cooccurrence(ids, 300), sum_of_shifts(ids, 300, 10))
 
 
-@pytest.mark.parametrize("window", [0, -2, 1, 7, True])
-def test_window_must_be_even_and_positive(window):
-    with pytest.raises(UserError, match=rf"window is {int(window)}.*even.*try {max(2, window + window % 2)}"):
+@pytest.mark.parametrize("window", [1, 7])
+def test_window_must_be_even(window):
+    with pytest.raises(UserError, match=rf"window is {window}, expected an? (even|whole) number"):
         cooccurrence(np.array([0, 1]), 2, window)
 
 
 @pytest.mark.parametrize(("given_", "message"), [
-    ({"window": 10.0}, "integers.*10.0"),
-    ({"window": "10"}, "integers.*'10'"),
-    ({"size": None}, "integers.*None"),
+    ({"window": 10.0}, "window is 10.0, expected a whole number of at least 2"),
+    ({"window": True}, "window is True"),
+    ({"window": "10"}, "window is '10'"),
+    ({"window": 0}, "window is 0, expected a whole number of at least 2"),
+    ({"size": None}, "size is None"),
     ({"size": -1}, "size is -1"),
     ({"size": 2**31}, "size is 2147483648"),
-    ({"threads": 0}, "threads is 0"),
 ])
 def test_sizes_that_do_not_fit(given_, message):
     with pytest.raises(UserError, match=message):
@@ -160,15 +132,13 @@ def test_sizes_that_do_not_fit(given_, message):
 @pytest.mark.parametrize(("ids", "message"), [
     (np.array([0, 1, 5, 6]), "word id 5 at word 2 .*0 … 2"),
     (np.array([0, -1]), "word id -1 at word 1"),
-    ([np.array([0, 1]), np.array([], dtype=int), np.array([2, 3])], "word id 3 at word 3"),
+    ([0, 1, 2, 3], "word id 3 at word 3"),
     (np.array([2**40 + 1]), f"word id {2**40 + 1} at word 0"),                    # not taken modulo 2³²
     (np.array([2**64 - 1], dtype=np.uint64), "word id 18446744073709551615"),
-    (np.array([1.0, 2.0]), "float64, the first is 1.0 at word 0"),
+    (np.array([1.0, 2.0]), "float64, the first is 1.0"),
     (np.array([True, False]), "bool"),
-    (np.array(["to", "be"]), "the first is to at word 0.*Vocabulary"),
-    ([np.array([0]), np.array([0.5])], "the first is 0.5 at word 1"),
+    (np.array(["to", "be"]), "the first is to.*Vocabulary"),
     (np.array([[0, 1], [1, 0]]), r"shape \(2, 2\)"),
-    ([0, 1, 2], r"shape \(\) after 0 words.*np.array\(ids\)"),
     (7, r"shape \(\)"),
     ("to be", r"shape \(\)"),
 ])

@@ -70,7 +70,7 @@ def test_a_file_that_does_not_fit_changes_nothing(tmp_path, rng):
 
 
 def test_a_class_of_ones_own_may_have_the_name_of_one_of_mini_tfs(tmp_path, rng):
-    before = SavedModel.classes["GPT"]
+    before = SavedModel.registry["GPT"]
 
     class GPT(before):
         pass
@@ -82,7 +82,7 @@ def test_a_class_of_ones_own_may_have_the_name_of_one_of_mini_tfs(tmp_path, rng)
         assert type(load_checkpoint(tmp_path / "ours.safetensors")) is before
         assert type(load_checkpoint(tmp_path / "mine.safetensors")) is GPT
     finally:
-        SavedModel.classes["GPT"] = before
+        SavedModel.registry["GPT"] = before
     with pytest.raises(UserError, match="holds a GPT: import the module that defines it first, tests.training.test_checkpoint"):
         load_checkpoint(tmp_path / "mine.safetensors")
 

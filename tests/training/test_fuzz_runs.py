@@ -10,7 +10,7 @@ from pathlib import Path
 from mini_tf.errors import Terminated, UserError
 from mini_tf.training.run import Run
 from mini_tf.training.run_report import report_of
-from mini_tf.training.state import Training
+from mini_tf.training.step import Training
 from tests import tiny
 
 import pytest
@@ -85,7 +85,7 @@ def meaning(name, content):
 @given(case=damage())
 def test_a_damaged_run_is_looked_at(stopped, tmp_path, case):
     name, changed = with_damage(stopped, tmp_path / "run", case)
-    found = report_of(Run.look(tmp_path / "run"))
+    found = report_of(Run.find(tmp_path / "run"))
     assert all("\n" not in sentence for _, _, sentence in found)
     if changed and name not in ("metrics.csv", "moments/step-0.safetensors"):
         assert "bad" in [verdict for _, verdict, _ in found], found

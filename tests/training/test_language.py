@@ -4,15 +4,15 @@ from dataclasses import replace
 from itertools import islice
 
 from mini_tf.experiment import NewWords
-from mini_tf.metrics import log_shares
+from mini_tf.metrics import log_frequencies
 from mini_tf.training.language import prepare
-from mini_tf.training.presets import PRESETS
+from mini_tf.training.registry import PRESETS
 
 import numpy as np
 import pytest
 
 T, n = 8, 10
-RANDOM = [name for name, preset in PRESETS.items() if preset.vectors == "random"]
+RANDOM = [name for name, preset in PRESETS.items() if getattr(preset, "vectors", None) == "random"]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def small(name):
 def test_training_knows_nothing_of_the_test_words(text):
     corpus = prepare(text, n, T, vectors="random")
     c = len(corpus.vocabulary)
-    expected = log_shares(np.bincount(corpus.train, minlength=c), c)
+    expected = log_frequencies(np.bincount(corpus.train, minlength=c), c)
     for name, bias in (("window", "readout.b"), ("recurrent", "readout.b"), ("pointer", "b")):
         parameters = small(name).new_model(corpus, 0).parameters()
         np.testing.assert_allclose(parameters[bias].data, expected, rtol=1e-5)

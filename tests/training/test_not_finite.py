@@ -8,9 +8,10 @@ from mini_tf.layers import Layer
 from mini_tf.models import LanguageTransformer
 from mini_tf.ops.op import watching
 from mini_tf.training import Adam, RandomWindows, fit
+from mini_tf.training.guard import NotFinite
 from mini_tf.training.not_finite import finite, origin, spread
 from mini_tf.training.run import Run
-from mini_tf.training.state import NotFinite, Training
+from mini_tf.training.step import Training
 from tests import tiny
 
 import numpy as np

@@ -96,11 +96,11 @@ def test_a_position_is_restored(rng, done):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: PairBatches([], [], 10), "there are no sentence pairs, expected at least one"),
-        (lambda: PairBatches([[3]], [[3], [4]], 10), "there are 1 sources and 2 targets, expected as many"),
+        (lambda: PairBatches([], [], 10), "there are no sources, expected at least one"),
+        (lambda: PairBatches([[3]], [[3], [4]], 10), "there are 1 sources and 2 targets, expected one target for each"),
         (lambda: PairBatches([[3]], [[3]], 0), "words is 0, expected at least 1"),
         (lambda: PairBatches([[3], []], [[3], [4]], 10), "source 1 has no words, expected at least one"),
-        (lambda: sentence_batch([], []), "there are no sentence pairs"),
+        (lambda: sentence_batch([], []), "there are no sources"),
         (lambda: sentence_batch([[3], [4]], [[3]]), "there are 2 sources and 1 targets"),
         (lambda: sentence_batch([[]], [[3]]), "source 0 has no words"),
     ],

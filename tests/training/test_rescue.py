@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mini_tf.errors import UserError
 from mini_tf.training.run import Run
-from mini_tf.training.state import Training
+from mini_tf.training.step import Training
 from tests import tiny
 
 import pytest

@@ -7,7 +7,7 @@ from mini_tf.errors import Terminated
 from mini_tf.models import FixedWindowModel
 from mini_tf.training import Adam, RandomWindows, fit, load_training, save_training
 from mini_tf.training.run import Run
-from mini_tf.training.state import Training
+from mini_tf.training.step import Training
 from tests import tiny
 
 import numpy as np

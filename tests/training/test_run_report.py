@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from mini_tf.training import expected_loss
 from mini_tf.training.expected_loss import Band, as_text, band_of
-from mini_tf.training.registry import every_preset
+from mini_tf.training.registry import PRESETS
 from mini_tf.training.run import Run
 from mini_tf.training.run_report import report_of
 from tests import tiny
@@ -23,11 +23,11 @@ def folder(tmp_path):
 
 
 def verdicts(folder):
-    return {what: verdict for what, verdict, _ in report_of(Run.look(folder))}
+    return {what: verdict for what, verdict, _ in report_of(Run.find(folder))}
 
 
 def sentences(folder):
-    return {what: sentence for what, _, sentence in report_of(Run.look(folder))}
+    return {what: sentence for what, _, sentence in report_of(Run.find(folder))}
 
 
 def test_a_finished_run_is_in_order(folder):
@@ -92,13 +92,13 @@ def test_the_limits_are_students():
 
 
 def test_every_preset_has_a_band():
-    assert MEASURED.keys() == every_preset().keys()
+    assert MEASURED.keys() == PRESETS.keys()
 
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_each_band_is_of_the_preset_as_it_is_now(name):
     """Otherwise measure it again: tests/bench/bands.py"""
-    preset = every_preset()[name]
+    preset = PRESETS[name]
     config = {"command": {"path": None, "shakespeare": "lab"}, "settings": asdict(preset) | {"seed": 7}}
     band = band_of(config)
     assert band.seeds == 5

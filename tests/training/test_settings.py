@@ -4,13 +4,13 @@ import re
 from dataclasses import asdict
 
 from mini_tf.errors import UserError
-from mini_tf.training.registry import every_preset, preset_named
+from mini_tf.training.registry import PRESETS, preset_named
 from mini_tf.training.settings import check, options_of, with_settings
 
 import pytest
 
 
-@pytest.mark.parametrize("name", every_preset())
+@pytest.mark.parametrize("name", PRESETS)
 def test_every_option_of_every_preset_can_be_set_to_what_it_is(name):
     preset = preset_named(name)
     check(preset)
@@ -22,7 +22,7 @@ def test_every_option_of_every_preset_can_be_set_to_what_it_is(name):
         assert type(options_of(same)[option]) is type(value), option
 
 
-@pytest.mark.parametrize("name", every_preset())
+@pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_trains_a_model_that_has_its_options(name):
     preset = preset_named(name)
     assert set(preset.model) <= set(options_of(preset))
@@ -84,7 +84,7 @@ def test_later_settings_win_and_the_model_of_the_preset_stays():
         ("quick", "vectors=best", "vectors 'best' is unknown, expected one of eigenvectors, training, random"),
         ("quick", "betas=0.9", "expected two numbers from 0 to less than 1"),
         ("quick", "betas=0.9,1", "expected two numbers from 0 to less than 1"),
-        ("quick", "betas=a,b", "expected 2 numbers, as in betas=0.9,0.999"),
+        ("quick", "betas=a,b", "expected two numbers, as in betas=0.9,0.999"),
         ("quick", "clip=abc", "clip is 'abc', expected a number above 0"),
         ("classify", "held_out=1", "held_out is 1.0, expected more than 0 and less than 1"),
         ("translate", "validation=0", "validation is 0, expected a whole number of at least 1"),

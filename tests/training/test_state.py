@@ -3,17 +3,16 @@
 from dataclasses import replace
 
 from mini_tf.errors import UserError
-from mini_tf.experiment import POINTER
 from mini_tf.layers import Layer, Parameter
 from mini_tf.training import SGD, Adam, RandomWindows, Training, fit, load_training, save_training
 from mini_tf.training.language import prepare
-from mini_tf.training.presets import PRESETS
+from mini_tf.training.registry import PRESETS
 
 import numpy as np
 import pytest
 
 SIZES = {"T": 6, "L": 1, "H": 2, "m": 3, "f": 8, "k": 6}
-PRESET_NAMES = ["quick", "lab", "window", "recurrent", "gpt", POINTER.name]
+PRESET_NAMES = ["quick", "lab", "window", "recurrent", "gpt", "pointer"]
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +120,7 @@ def test_a_state_of_another_training_is_refused(corpus, tmp_path):
     with pytest.raises(UserError, match="has a generator for dropout, unlike this training"):
         load_training(path, without)
     path.write_bytes(b"not a file of tensors")
-    with pytest.raises(UserError, match="is not a .safetensors file, or damaged"):
+    with pytest.raises(UserError, match="is damaged, or not a file of mini_tf: it has no checksum"):
         load_training(path, new_training("quick", corpus))
 
 

@@ -17,17 +17,16 @@ verb_phrases.py the parts of sentences, patterns/ a function for each sentence p
 
 from mini_tf.checks import check_whole, generator
 
-__all__ = ["french_pairs"]
-
 
 def french_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
     """A list of `count` different pairs (french, english), in random order.
 
     ("Je ne vois pas les chats noirs.", "I do not see the black cats.")
 
-    The same count and seed give the same pairs everywhere. The patterns of the grammar have equal shares, as far as
-    the smallest of them go. Raises UserError for a count below 1 or above the number of sentences in the grammar.
+    The same count and seed give the same pairs everywhere. All patterns of the grammar give equally many, unless one
+    has too few sentences. Raises UserError for a count below 1 or above the number of sentences in the grammar.
     """
+    # Imported here because it builds the grammar, which takes a tenth of a second.
     from mini_tf.data.french.choices import draw, size
     from mini_tf.data.french.patterns import GRAMMAR
 

@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Either", "Product", "Together", "draw", "each", "size"]
-
 
 class Either(tuple):
-    """Lists to choose from, which may be an Either in their turn."""
+    """Lists to choose from; each may itself be an Either."""
 
     def __new__(cls, *ways):
         return super().__new__(cls, ways)
@@ -74,7 +72,7 @@ def draw(choice: Product | Sequence, count: int, rng: "np.random.Generator") -> 
 def _shares(sizes, count, rng):
     """`count` as a sum of shares, one for each size, as equal as the sizes allow; the smallest are served first."""
     shares = [0] * len(sizes)
-    order = rng.permutation(len(sizes)).tolist()         # so that a remainder goes to no favourite
+    order = rng.permutation(len(sizes)).tolist()         # so that no list always gets the remainder
     order.sort(key=lambda i: min(sizes[i], count))
     for rank, i in enumerate(order):
         left = len(order) - rank

@@ -1,10 +1,8 @@
-"""The forms of words by rule: plurals, feminines, conjugated verbs. words.toml has those that keep to no rule."""
+"""The forms of words by rule: plurals, feminines, conjugated verbs. words.toml lists the irregular ones."""
 
 import re
 import tomllib
 from pathlib import Path
-
-__all__ = ["WORDS", "english_forms", "feminine", "french_forms", "french_plural", "with_s"]
 
 WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 IRREGULAR = WORDS["irregular"]

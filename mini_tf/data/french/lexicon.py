@@ -5,13 +5,6 @@ from typing import NamedTuple
 from mini_tf.data.french.choices import Together
 from mini_tf.data.french.inflection import WORDS, english_forms, feminine, french_forms, french_plural, with_s
 
-__all__ = [
-    "ADJECTIVES", "ALLER", "AVOIR", "BETTER", "CITIES", "COLOURS", "CONNAITRE", "COUNTRIES", "ETRE", "FEELINGS", "HEAR",
-    "LOOK_FOR", "MASSES", "MONTHS", "NAMES", "NEVER_OLD", "NOT", "NOTHING", "NOUNS", "OFTEN", "PAST_TIMES", "PRONOUNS",
-    "QUALITIES", "SEE", "SITES", "SIZES", "SPEAKERS", "TRAITS", "VENIR", "VERBS", "WEATHER", "YOUTH", "Adjective",
-    "Noun", "Pair", "Phrase", "Place", "Verb", "pairs",
-]  # fmt: skip
-
 
 class Pair(NamedTuple):
     """The same in French and in English."""
@@ -87,7 +80,7 @@ def _nouns(table):
 
 
 def _adjectives(table):
-    """ "vieux/vieille = old/older": the feminine where it keeps to no rule; the comparative where it is needed"""
+    """ "vieux/vieille = old/older": the feminine if it is irregular; the comparative where it is needed"""
     adjectives = []
     for fr, en in pairs(table):
         m, _, f = fr.partition("/")

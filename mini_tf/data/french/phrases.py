@@ -7,11 +7,6 @@ from mini_tf.data.french.choices import Either, Product, Together, each
 from mini_tf.data.french.lexicon import Adjective, Noun, Pair, Phrase, Verb
 from mini_tf.data.french.spelling import LIAISON, before_vowel, english_number, french_number, possessive
 
-__all__ = [
-    "ALL", "ASKABLE", "KIN", "LE", "MINE", "OURS", "OWNERS", "PEOPLE", "SOME", "SUBJECTS", "THIRD", "THIS", "UN",
-    "agreed", "counted", "masses", "noun_phrase", "nouns", "owned", "scenes",
-]  # fmt: skip
-
 # Determiners: French masculine, feminine, plural, English singular, plural
 LE = ("le", "la", "les", "the", "the")
 UN = ("un", "une", "des", "a", "some")
@@ -49,7 +44,7 @@ def noun_phrase(
     return Phrase(fr, full, 5 if plural else 2, noun.gender, *others)
 
 
-def nouns(kind: str, determiners: Either | list[tuple[str, ...]], adjectives: bool = True) -> Product | Either:
+def nouns(kind: str, determiners: Sequence[Sequence], adjectives: bool = True) -> Product | Either:
     """All noun phrases of a kind; with `adjectives`, half of those drawn have some."""
     plain = each(noun_phrase, determiners, [False, True], lexicon.NOUNS[kind])
     if not adjectives:

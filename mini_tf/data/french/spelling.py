@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["LIAISON", "before_vowel", "english", "english_number", "french", "french_number", "possessive"]
-
 # A vowel, the pronoun y, or an h, but not the h aspiré of the words listed: le hibou, la hache; nor onze: le onze.
 VOWEL = re.compile(r"(?!onze)(?:[aàâeéèêiîoôuœ]|y\b|h(?!ibou|érisson|amster|ache|amac|arpe|aricot|ongrie|uit))", re.I)
 ELISION = re.compile(rf"\b(j|d|l|n|m|t|s|qu)(?:e|(?<=\bl)a) (?={VOWEL.pattern})", re.I)
@@ -62,17 +60,15 @@ def french_number(n: int, gender: str = "m") -> str:
 
     The tens 70 and 90 do not exist: one counts on from 60 and from 80, up to 79 and 99.
     """
+    if n < 20:
+        return "une" if n == 1 and gender == "f" else FRENCH_UNITS[n]
     ten, unit = divmod(n, 10)
     if ten in (7, 9):
         ten, unit = ten - 1, unit + 10
-    word = "une" if unit == 1 and gender == "f" else FRENCH_UNITS[unit]
-    if ten < 2:
-        return word if n < 10 else FRENCH_UNITS[n]
     if unit == 0:
-        return FRENCH_TENS[ten] + ("s" if ten == 8 else "")
-    if unit in (1, 11) and ten != 8:
-        return f"{FRENCH_TENS[ten]} et {word}"
-    return f"{FRENCH_TENS[ten]}-{word}"
+        return FRENCH_TENS[ten] + "s" * (ten == 8)
+    link = " et " if unit in (1, 11) and ten != 8 else "-"
+    return f"{FRENCH_TENS[ten]}{link}{'une' if unit == 1 and gender == 'f' else FRENCH_UNITS[unit]}"
 
 
 def english_number(n: int) -> str:

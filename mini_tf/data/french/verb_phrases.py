@@ -2,11 +2,6 @@
 
 from mini_tf.data.french.lexicon import AVOIR, ETRE, NOT, NOTHING, PRONOUNS, Pair, Phrase, Verb
 
-__all__ = [
-    "BE", "HAS", "conjugated", "copula", "habitual", "interrogative", "inverted", "past_interrogative",
-    "past_participle", "perfect", "preterite", "progressive", "verb_first", "was",
-]  # fmt: skip
-
 # I, you, he or she, we, you, they
 BE = ("am", "are", "is", "are", "are", "are")
 WAS = ("was", "were", "was", "were", "were", "were")

@@ -105,7 +105,7 @@ function partsElsewhere(made) {
 
 /* The call inside a line that gave its array. */
 function madeInside(made) {
-  return made.frame.inside.filter((one) => one.kept && one.line >= made.line.first && one.line <= made.line.last && lastInside(one) < made.line.number).pop();
+  return made.frame.inside.filter((one) => one.shown && one.line >= made.line.first && one.line <= made.line.last && lastInside(one) < made.line.number).pop();
 }
 
 function measuredOf(made, array, index) {

@@ -39,7 +39,7 @@ function showStack(frame) {
 /* The number of the first line that a call, or a call inside it, has; of those that count. */
 function firstInside(frame, counts = () => true) {
   const own = frame.lines.filter(counts).map((line) => line.number);
-  return Math.min(Infinity, ...own, ...frame.inside.filter((one) => one.kept).map((one) => firstInside(one, counts)));
+  return Math.min(Infinity, ...own, ...frame.inside.filter((one) => one.shown).map((one) => firstInside(one, counts)));
 }
 
 function makesArray(line) {
@@ -47,7 +47,7 @@ function makesArray(line) {
 }
 
 function lastInside(frame) {
-  const numbers = [frame.lines.length ? frame.lines[frame.lines.length - 1].number : -1, ...frame.inside.filter((one) => one.kept).map(lastInside)];
+  const numbers = [frame.lines.length ? frame.lines[frame.lines.length - 1].number : -1, ...frame.inside.filter((one) => one.shown).map(lastInside)];
   return Math.max(...numbers);
 }
 

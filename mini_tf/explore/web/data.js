@@ -1,7 +1,7 @@
 // The page's data: arrays, decoded when they are first needed, and what each name stood for at each line.
 
 const page = JSON.parse(document.getElementById("data").textContent);
-const state = { moment: page.recordings.length - 1, step: 0, beside: null, pinned: null, pointed: null, entry: null, head: 0 };
+const state = { moment: page.recordings.length - 1, step: 0, alternative: null, pinned: null, pointed: null, entry: null, head: 0 };
 
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -126,7 +126,7 @@ for (const rec of page.recordings) {
 
 /* The other backward that is chosen, if the page is at the moment that it belongs to. */
 function other() {
-  return state.beside !== null && state.moment === page.recordings.length - 1 ? page.beside[state.beside] : null;
+  return state.alternative !== null && state.moment === page.recordings.length - 1 ? page.alternatives[state.alternative] : null;
 }
 
 /* [{name, ref, parts, slopes, right}] of what a line made; `right` is what is right if another backward is chosen, and this

@@ -36,7 +36,7 @@ function showAll() {
   document.getElementById("moment-name").textContent = rec.label;
   document.getElementById("moment").value = state.moment;
   redraw(document.getElementById("code"), showCode);
-  updateWay();
+  updateCalls();
   const tab = currentTab(), shows = { array: showArray, wrong: showWrong };
   if (tab in shows) redraw(document.getElementById(tab), shows[tab]);
 }
@@ -95,11 +95,11 @@ function nextCall(direction) {
 function chooseMoment(which) {
   const share = state.step;
   state.moment = which;
-  if (which !== page.recordings.length - 1) state.beside = null;     // other backwards were recorded at the end only
-  document.getElementById("beside").value = state.beside === null ? "" : state.beside;
+  if (which !== page.recordings.length - 1) state.alternative = null;     // other backwards were recorded at the end only
+  document.getElementById("alternative").value = state.alternative === null ? "" : state.alternative;
   pictures.clear();
   shownSheet.frame = null;
-  buildWay();
+  buildCalls();
   if (currentTab() === "words") showWords();
   goTo(Math.min(share, recording().lines.length - 1));
 }
@@ -137,8 +137,8 @@ function begin() {
   });
   document.querySelector("#tabs [data-tab=words]").hidden = !recording().flow.length && !attentions().length;
   document.querySelector("#tabs [data-tab=wrong]").textContent = page.kind === "model" ? "Right and wrong" : "The checker";
-  buildBeside();
-  buildWay();
+  buildAlternatives();
+  buildCalls();
   watchNames();
   for (const tab of document.querySelectorAll("#tabs [role=tab]")) tab.addEventListener("click", () => showTab(tab.dataset.tab));
   for (const [id, action] of Object.entries({ "to-start": KEYS.Home, back: KEYS.ArrowLeft, forward: KEYS.ArrowRight, play, "to-backward": KEYS.b, theme: switchTheme, help: KEYS["?"] })) {

@@ -29,7 +29,7 @@ function showWords() {
 
 /* The calls of attention, in the order of the forward. */
 function attentions() {
-  return recording().frames.filter((frame) => frame.kept && page.sheets[frame.sheet].title === "attention" && page.sheets[frame.sheet].op && outermost(frame) === frame);
+  return recording().frames.filter((frame) => frame.shown && page.sheets[frame.sheet].title === "attention" && page.sheets[frame.sheet].op && outermost(frame) === frame);
 }
 
 /* Where in the model an attention is: "layers.0", "decoder.layers.1.cross_attention" */

@@ -37,8 +37,7 @@ def _measured(evidence, change):
     given = {name: _resized(name, x, change, rng) for name, x in evidence.everything.items()}
     try:
         with np.errstate(all="ignore"):
-            for name, x in given.items():
-                subject.replace(name, x)
+            subject.arrays |= given
             y, backward = subject.forward()
             y = np.copy(y)
             dy = random_dy(y, rng, backward)

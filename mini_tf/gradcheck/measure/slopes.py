@@ -103,6 +103,13 @@ def slopes_of_entries(phi: Callable[[], tuple[float, bytes]], x: Array, entries:
     return _measured(phi, [_moved(phi, [(flat, i, 1.0)]) for i in entries], sizes)
 
 
+def measured_slopes(subject: Subject, dy: Array | float, entries: dict[str, Array]) -> dict[str, Slopes]:
+    """{name: Slopes} of φ = Σ dy·y in some entries of the subject's tensors, {name: flat indices}."""
+    with watched_relus() as patterns:
+        phi = Phi(subject, np.asarray(dy, dtype=float), patterns)
+        return {name: slopes_of_entries(phi, subject.tensors[name], chosen) for name, chosen in entries.items()}
+
+
 def slopes_along(phi: Phi, x: Array, directions: Array) -> Slopes:
     """The slopes of φ along directions (k, x.size), in each of which all entries of x move together."""
     flat = x.reshape(-1)

@@ -16,7 +16,7 @@ from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.precision import budget, moves, rerun
 from mini_tf.gradcheck.report import Report, entry
 from mini_tf.kernels import binding
-from mini_tf.layers import KeysAndValues, TransformerLayer
+from mini_tf.layers import KVCache, TransformerLayer
 from mini_tf.layers.feed_forward import ACTIVATIONS
 from mini_tf.layers.transformer import NORMS
 from mini_tf.ops import updates
@@ -35,7 +35,7 @@ def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) ->
     ran, edited = set(), set()
 
     def watch(op, run, *inputs, **options):
-        if op.chosen(inputs, options) is not op.formula:
+        if op.implementation(inputs, options) is not op.formula:
             ran.add(op.name)
         elif binding.bound(op) and binding.edited(op):
             edited.add(op.name)
@@ -85,7 +85,7 @@ def _misses(twins, name, found, right, allowed):
 @contextmanager
 def _twins():
     """Twins run, also inside `reference_only()`. Edited formulas are noted in the report, so no warning is given."""
-    with warnings.catch_warnings(), kernels.with_twins(kernels.twins_of_edited_formulas()):
+    with warnings.catch_warnings(), kernels.with_twins():
         warnings.simplefilter("ignore", kernels.FormulaEdited)
         yield
 
@@ -134,10 +134,10 @@ def check_writing(rng: np.random.Generator) -> list[str]:
         def run(given, layer=layer, numbers=numbers, texts=texts):
             for name, p in layer.parameters().items():
                 p.data = given(numbers[name])
-            memory = KeysAndValues(words)
-            return {"y": np.concatenate([layer.write(given(x), memory) for x in texts], axis=1)}
+            cache = KVCache(words)
+            return {"y": np.concatenate([layer.decode(given(x), cache) for x in texts], axis=1)}
 
-        findings += _compared(f"TransformerLayer.write, {options},", run)
+        findings += _compared(f"TransformerLayer.decode, {options},", run)
     return findings
 
 

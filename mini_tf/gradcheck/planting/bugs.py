@@ -4,34 +4,14 @@ Each is one small edit of the real source of an op or a layer, in the backward o
 that engines have shipped. `with planted(bug): …` runs the edited code in place of the real one.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 from mini_tf import layers, ops
+from mini_tf.gradcheck.planting.editing import Bug
 from mini_tf.models import Classifier, LanguageTransformer, OneAttention, classifier, masked
 from mini_tf.ops.shapes import sum_to
-
-
-class Bug(NamedTuple):
-    """A wrong backward: in the source of `target`, `find` becomes `replace`."""
-
-    target: Callable
-    name: str
-    find: str
-    replace: str
-    about: str = ""          # what is wrong, where the name does not say it
-    shown_by: str = ""       # the example whose check has to find it, unless the name begins with the example's
-
-    @property
-    def example(self) -> str:
-        """The entry of EXAMPLES whose check has to find the bug"""
-        return self.shown_by or self.name.partition(":")[0]
-
 
 MODEL = "LanguageTransformer, shared, tied, every option"
 
 BUGS = [
-    # Linear
     Bug(ops.linear, "linear: dW is a mean", "transpose(rows_x) @ rows_dy", "transpose(rows_x) @ rows_dy / len(rows_x)",
         "dW is averaged over the rows; every row's part adds."),
     Bug(ops.linear, "linear: sign of dx", "dx = (rows_dy", "dx = -(rows_dy"),
@@ -39,7 +19,6 @@ BUGS = [
         "dx = dy·W instead of dy·Wᵀ; only a square W lets it pass at all.", shown_by="linear, square"),
     Bug(ops.linear, "linear: dx and dW swapped", "return dx, dW, db", "return dW, dx, db", shown_by="linear, square"),
     Bug(ops.linear, "linear: one number for db", "sum_to(dy, ", "dy.sum() + 0 * sum_to(dy, "),
-    # Activations
     Bug(ops.relu, "relu: pattern lost", "return dy * on", "return dy"),
     Bug(ops.relu, "relu: pattern of dy", "dy * on", "dy * (dy > 0)"),
     Bug(ops.residual_relu, "residual_relu: skip path lost", "return dz, dz * on", "return 0 * dz, dz * on"),
@@ -49,7 +28,6 @@ BUGS = [
     Bug(ops.sigmoid, "sigmoid: y for y(1 − y)", "dy * y * (1 - y)", "dy * y"),
     Bug(ops.gelu, "gelu: no product rule", "(Phi + x * phi)", "Phi"),
     Bug(ops.gelu, "gelu, by tanh: inner derivative lost", "* slope * (1 + 3 * cubic * x * x)", ""),
-    # Softmax
     Bug(ops.softmax, "softmax: diagonal only", "y * (dy - (y * dy).sum(-1, keepdims=True))", "y * (1 - y) * dy"),
     Bug(ops.softmax, "softmax: wrong axis", "(y * dy).sum(-1", "(y * dy).sum(-2"),
     Bug(ops.softmax, "softmax: mean for sum", "(y * dy).sum(-1", "(y * dy).mean(-1"),
@@ -58,7 +36,6 @@ BUGS = [
         "return xp.where(total == 0, xp.nan, y) *"),
     Bug(ops.masked_softmax, "masked_softmax: plus for minus", "(dy - (y * dy)", "(dy + (y * dy)",
         "The sum is added instead of subtracted: a wrong sign in one of two terms."),
-    # Layer norm
     Bug(ops.layer_norm, "layer_norm: both means left out",
         "(g - g.mean(-1, keepdims=True) - normal * (g * normal).mean(-1, keepdims=True))", "g",
         "Mean and variance are treated as constants, as batch norm does in evaluation."),
@@ -67,7 +44,6 @@ BUGS = [
     Bug(ops.layer_norm, "layer_norm: n − 1", "(g * normal).mean(-1, keepdims=True)",
         "(g * normal).sum(-1, keepdims=True) / (x.shape[-1] - 1)"),
     Bug(ops.layer_norm, "layer_norm: dγ of y", "sum_to(dy * normal", "sum_to(dy * (gamma * normal + beta)"),
-    # Attention
     Bug(ops.attention, "attention: scale forgotten in dquery", "scale * (dscores", "(dscores",
         "The scores were scaled on the way up; on the way down, dquery is not scaled.", shown_by="attention, scaled"),
     Bug(ops.attention, "attention: A not transposed", "transpose(A) @ dY", "A @ dY", shown_by="attention, square"),
@@ -78,7 +54,6 @@ BUGS = [
         shown_by="attention, causal"),
     Bug(ops.attention, "attention: one entry of dvalue", "transpose(A) @ dY",
         "transpose(A) @ dY; dvalue[0, 0, 1, 1] += 1e-4"),
-    # Losses
     Bug(ops.cross_entropy, "cross_entropy: sum for mean", "dloss / rows *", "dloss *"),
     Bug(ops.cross_entropy, "cross_entropy: dloss ignored", "dloss / rows", "1.0 / rows"),
     Bug(ops.cross_entropy, "cross_entropy: one-hot not taken off", "dz[at_target] -= (1 - smoothing) * weight", "pass",
@@ -87,7 +62,6 @@ BUGS = [
         shown_by="cross_entropy, smoothed"),
     Bug(ops.mse, "mse: factor 2 forgotten", "dloss * 2 / entries", "dloss / entries"),
     Bug(ops.mse, "mse: sign of dtarget", "return dprediction, -dprediction", "return dprediction, dprediction"),
-    # Other ops
     Bug(ops.embedding, "embedding: repeats overwritten", "scatter_add(dtable, words, dx[present])",
         "dtable[words] = dx[present]", "Of a word that stands twice, the last place alone counts."),
     Bug(ops.embedding, "embedding: absent words get a gradient", "scatter_add(dtable, words, dx[present])",
@@ -104,7 +78,6 @@ BUGS = [
     Bug(ops.rnn, "rnn: dWh of the same step", "states[:-1]", "states[1:]"),
     Bug(ops.rnn, "rnn: Wh not transposed", "da[t] @ transpose(Wh)", "da[t] @ Wh"),
     Bug(sum_to, "sum_to: mean for sum", "gradient.sum(axis=", "gradient.mean(axis="),
-    # Layers
     Bug(layers.MultiHeadAttention.across, "MultiHeadAttention: key's way back forgotten",
         "key_backward(self.join(dkey))", "0"),
     Bug(layers.MultiHeadAttention.across, "MultiHeadAttention: value's gradient not added", "+ value_backward(",
@@ -132,9 +105,8 @@ BUGS = [
         shown_by="LanguageTransformer, vec"),
     Bug(layers.Trunk.from_vectors, "Trunk: layers in forward order", "append(layer", "insert(1, layer",
         shown_by="LanguageTransformer, shared, tied, training"),
-    Bug(LanguageTransformer.loss, "LanguageTransformer: dloss ignored", "backward(dloss)", "backward(1.0)",
-        shown_by=MODEL),
-    # Layers of texts, and models
+    Bug(LanguageTransformer.loss, "LanguageTransformer: dloss ignored", "loss_backward])",
+        "lambda dloss=1.0: loss_backward()])", shown_by=MODEL),
     Bug(layers.LearnedPositions, "LearnedPositions: a mean", "sum_to(dy, p.shape)", "dy.mean(0)"),
     Bug(layers.ClassWord, "ClassWord: last word for the first", "return dy[:, 1:]", "return dy[:, :-1]"),
     Bug(classifier._mean, "Classifier: padding counts in the mean", "pool_backward(de)[0]",
@@ -143,8 +115,8 @@ BUGS = [
         shown_by="Classifier, learned positions, [CLS]"),
     Bug(Classifier.from_vectors, "Classifier: [CLS] forgotten", "append(cls_backward)", "append(lambda dx: dx[:, 1:])",
         shown_by="Classifier, learned positions, [CLS]"),
-    Bug(masked._at, "MaskedWordModel: words that are not hidden", "embedding_backward(dsome)[0].reshape",
-        "(embedding_backward(dsome)[0] + dsome.mean(0)).reshape"),
+    Bug(masked._select, "MaskedWordModel: words that are not hidden", "embedding_backward(dselected)[0].reshape",
+        "(embedding_backward(dselected)[0] + dselected.mean(0)).reshape"),
     Bug(layers.Trunk.add_positions, "Trunk: positions forgotten", "backwards.append(positions_backward)", "pass",
         shown_by="Classifier, causal, training"),
     Bug(layers.Trunk.add_positions, "Trunk: scale forgotten", "lambda dx: dx * scale", "lambda dx: dx",

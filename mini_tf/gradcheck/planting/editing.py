@@ -1,53 +1,61 @@
 """Planting a bug: a function whose source has one small edit, for every caller, as long as a block lasts.
 
-    with planted(Edit(ops.tanh, "1 - y * y", "1 - y")):
+    with planted(Bug(ops.tanh, "tanh: 1 − y", "1 - y * y", "1 - y")):
         ...
 """
 
 import linecache
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mini_tf import kernels
-from mini_tf.gradcheck.source import compiled, running_as, source_of
-from mini_tf.gradcheck.verdict import turn
+from mini_tf.gradcheck.source import Source, compiled, running_as, source_of
+from mini_tf.gradcheck.verdict import check_lock
 
 
-class Edit(NamedTuple):
-    """What can be planted, as can a `Bug`: in the source of target (of a class, its __call__), find becomes replace."""
+class Bug(NamedTuple):
+    """A change to plant: in the source of `target` (of a class, its __call__), `find` becomes `replace`."""
 
-    target: Callable
+    target: Callable[..., Any]
+    name: str
     find: str
     replace: str
+    about: str = ""          # what is wrong, where the name does not say it
+    shown_by: str = ""       # the example whose check has to find it, unless the name begins with the example's
+
+    @property
+    def example(self) -> str:
+        """The entry of EXAMPLES whose check has to find the bug"""
+        return self.shown_by or self.name.partition(":")[0]
 
 
 @contextmanager
-def planted(bug: Edit) -> Iterator[None]:
+def planted(bug: Bug) -> Iterator[None]:
     """Inside the block, every caller of bug.target runs it with bug.find replaced by bug.replace.
 
     The function object stays the same and gets the edited code. So every module, class and closure that holds it has
     the bug at once, and loses it at the end of the block, even after an exception.
     Raises ValueError unless `find` occurs exactly once in the source, and if the source is not available.
     """
-    with turn, kernels.reference_only():                 # an op's twin would not have the bug
+    with check_lock, kernels.reference_only():                 # an op's twin would not have the bug
         source, at = _place(bug)
         text = source.file.text
         wrong = text[:at] + bug.replace + text[at + len(bug.find) :]
-        with running_as({source.function: compiled(source.function, wrong, text)}), _shown_as(source.path, wrong):
+        with running_as({source.function: compiled(source.function, wrong)}), _shown_as(source.path, wrong):
             yield
 
 
-def place_of_edit(bug: Edit) -> tuple[str, int]:
+def place_of_edit(bug: Bug) -> tuple[str, int]:
     """(file, line) of what is edited"""
     source, at = _place(bug)
     return source.path, source.file.line_of(at)
 
 
-def _place(bug):
+def _place(bug: Bug) -> tuple[Source, int]:
     """(Source of the function, position in its file of what is edited), which must be unique within the function"""
     source = source_of(bug.target)
-    start, end = source.file.starts[source.node.lineno - 1], source.file.starts[source.node.end_lineno]
+    start, end = source.file.starts[source.node.lineno - 1], source.file.span(source.node)[1]
     if (times := source.file.text.count(bug.find, start, end)) != 1:
         name = source.function.__qualname__
         raise ValueError(f"{name}: {bug.find!r} occurs {times} times in its source, expected once")
@@ -55,14 +63,11 @@ def _place(bug):
 
 
 @contextmanager
-def _shown_as(path, text):
+def _shown_as(path: str, text: str) -> Iterator[None]:
     """Inside the block, inspect, tracebacks and all that read source files by linecache read this text of the file."""
-    linecache.checkcache(path)
-    before = linecache.cache.get(path)
+    before = linecache.cache[path]                       # there, as the source was read
+    linecache.cache[path] = len(text), None, text.splitlines(keepends=True), path        # no date: not read again
     try:
-        if before is not None:                           # with its size and date, so that it counts as current
-            linecache.cache[path] = *before[:2], text.splitlines(keepends=True), path
         yield
     finally:
-        if before is not None:
-            linecache.cache[path] = before
+        linecache.cache[path] = before

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from types import NotImplementedType
 
 from mini_tf.backend import array_module
-from mini_tf.kernels.gpu.launching import empty, launch, product
+from mini_tf.kernels.gpu.launching import contiguous, empty, launch, product
 from mini_tf.kernels.gpu.updates import adam, sum_of_squares  # noqa: F401, twins of ops/updates.py
 from mini_tf.ops.shapes import rows_of, sum_to, transpose
 from mini_tf.types import Array, Backward
@@ -27,7 +27,7 @@ THREADS = 256                # of a block, where a row does not decide it
 BLOCKS = 2048                # at most, for functions of each entry: more than run at a time
 COLUMNS = 8                  # of which a block adds up the rows, as in blocks.cu
 WARPS = 8                    # of a block in attention.cu
-NO_STEPS = 0, 0, 0, 0
+NO_STRIDES = 0, 0, 0, 0
 NUMBERS = int, float, np.generic
 HOST = np.ndarray
 
@@ -58,7 +58,7 @@ def residual_relu(x: Array, y: Array) -> tuple[Array, Backward]:
 def dropout(x: Array, keep: Array, rate: float) -> tuple[Array, Backward] | NotImplementedType:
     if not 0 <= rate < 1:
         return NotImplemented
-    keep, raised = contiguous(keep), 1 / (1 - float(rate))
+    keep, raised = contiguous(keep, bool), 1 / (1 - float(rate))
 
     def backward(dy):                                    # keeps keep
         return scaled_where(keep, as_gradient(dy, keep.shape), raised), None
@@ -74,12 +74,12 @@ def scaled_where(on: Array, x: Array, factor: float) -> Array:
 
 
 def gelu(x: Array, approximate: bool = False) -> tuple[Array, Backward]:
-    x, y, approximate = contiguous(x), empty(x.shape), int(approximate)
-    on_entries("gelu", y.size, x, approximate, y.size, y)
+    x, y, by_tanh = contiguous(x), empty(x.shape), int(approximate)
+    on_entries("gelu", y.size, x, by_tanh, y.size, y)
 
     def backward(dy):                                    # keeps x
         dx = empty(x.shape)
-        on_entries("gelu_backward", x.size, x, as_gradient(dy, x.shape), approximate, x.size, dx)
+        on_entries("gelu_backward", x.size, x, as_gradient(dy, x.shape), by_tanh, x.size, dx)
         return dx
 
     return y, backward
@@ -112,18 +112,17 @@ def column_sums(y: Array) -> Array:
 
 
 def softmax(z: Array) -> tuple[Array, Backward]:
-    y = empty(z.shape)
-    n = z.shape[-1]
+    y, n = empty(z.shape), z.shape[-1]
     launch("softmax", rows_in(y), threads_for(n), contiguous(z), n, y)
     return y, _softmax_backward(y)
 
 
 def masked_softmax(z: Array, mask: Array) -> tuple[Array, Backward] | NotImplementedType:
-    steps = steps_of(mask, z.shape)
-    if steps is None:
+    strides = strides_in(mask, z.shape)
+    if strides is None:
         return NotImplemented
     y, (_, H, Q, n) = empty(z.shape), four(z.shape)
-    launch("masked_softmax", rows_in(y), threads_for(n), contiguous(z), mask, H, Q, n, *steps, y)
+    launch("masked_softmax", rows_in(y), threads_for(n), contiguous(z), mask, *strides, H, Q, n, y)
     backward = _softmax_backward(y)
     return y, lambda dy: (backward(dy), None)
 
@@ -141,9 +140,9 @@ def attention(
     query: Array, key: Array, value: Array, mask: Array | None = None, scale: float = 1.0, bias: Array | None = None
 ) -> tuple[Array, Backward] | NotImplementedType:
     shape = *query.shape[:-1], key.shape[-2]             # (…, Tq, Tk)
-    mask_steps = NO_STEPS if mask is None else steps_of(mask, shape)
-    bias_steps = NO_STEPS if bias is None else steps_of(bias, shape)
-    if len(shape) > 4 or not isinstance(scale, (int, float)) or mask_steps is None or bias_steps is None:
+    mask_strides = NO_STRIDES if mask is None else strides_in(mask, shape)
+    bias_strides = NO_STRIDES if bias is None else strides_in(bias, shape)
+    if len(shape) > 4 or not isinstance(scale, (int, float)) or mask_strides is None or bias_strides is None:
         return NotImplemented
     (B, H, Tq, m), (Tk, d) = four(query.shape), value.shape[-2:]
     sizes = float(scale), H, Tq, Tk, m, d
@@ -152,9 +151,9 @@ def attention(
     shape_Y = *query.shape[:-1], d
     Y, A = laid_out_as(query, shape_Y), empty(shape)
     launch(
-        "attention", of_queries, 32 * WARPS, *with_steps(query), *with_steps(key), *with_steps(value),
-        A if mask is None else mask, int(mask is not None), *mask_steps,
-        A if bias is None else bias, int(bias is not None), *bias_steps, *sizes, A, *with_steps(Y),
+        "attention", of_queries, 32 * WARPS, *with_strides(query), *with_strides(key), *with_strides(value),
+        A if mask is None else mask, int(mask is not None), *mask_strides,
+        A if bias is None else bias, int(bias is not None), *bias_strides, *sizes, A, *with_strides(Y),
     )  # fmt: skip
 
     def backward(dY):                                    # keeps query, key, value, A and the shape of bias
@@ -162,12 +161,12 @@ def attention(
         dquery, dkey, dvalue = (laid_out_as(x, x.shape) for x in (query, key, value))
         dscores = empty(shape)
         launch(
-            "attention_backward_of_queries", of_queries, 32 * WARPS, *with_steps(dY), *with_steps(key),
-            *with_steps(value), *sizes, A, dscores, *with_steps(dquery),
+            "attention_backward_of_queries", of_queries, 32 * WARPS, *with_strides(dY), *with_strides(key),
+            *with_strides(value), *sizes, A, dscores, *with_strides(dquery),
         )  # fmt: skip
         launch(
-            "attention_backward_of_keys", of_keys, 32 * WARPS, *with_steps(dY), *with_steps(query), *sizes, A, dscores,
-            *with_steps(dkey), *with_steps(dvalue),
+            "attention_backward_of_keys", of_keys, 32 * WARPS, *with_strides(dY), *with_strides(query), *sizes,
+            A, dscores, *with_strides(dkey), *with_strides(dvalue),
         )  # fmt: skip
         return dquery, dkey, dvalue, None, None if bias is None else sum_to(dscores, bias.shape)
 
@@ -176,11 +175,11 @@ def attention(
 
 def cross_entropy(
     logits: Array, targets: Array, ignore: int | None = None, smoothing: float = 0.0
-) -> tuple[float, Backward] | NotImplementedType:
+) -> tuple[Array, Backward] | NotImplementedType:
     shape, c, N = logits.shape, logits.shape[-1], targets.size
     if N == 0 or c == 0 or not 0 <= smoothing < 1:
         return NotImplemented
-    z, of_rows = contiguous(logits), (integers(targets), *optional(ignore))
+    z, of_rows = contiguous(logits), (contiguous(targets, np.int64), *optional(ignore))
     smoothing, threads = float(smoothing), threads_for(c)
     largest, total, losses = empty((N,)), empty((N,)), empty((N,))
     loss, count = empty(()), empty(())
@@ -217,7 +216,7 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = EPS) -> tuple[A
 
 def embedding(table: Array, ids: Array, absent: int | None = None) -> tuple[Array, Backward]:
     (c, n), words, absence = table.shape, ids.size, optional(absent)
-    shape, ids = (*ids.shape, n), integers(ids)
+    shape, ids = (*ids.shape, n), contiguous(ids, np.int64)
     x = empty(shape)
     launch("embedding", words, threads_for(n), contiguous(table), ids, *absence, c, n, x)
 
@@ -234,8 +233,8 @@ def mean_pool(x: Array, mask: Array | None = None) -> tuple[Array, Backward] | N
     if T == 0:
         return NotImplemented
     x, y, weight, threads = contiguous(x), empty((*leading, n)), empty((*leading, T)), threads_for(n)
-    mask = (weight, 0) if mask is None else (contiguous(mask), 1)
-    launch("mean_pool", rows_in(weight), threads, x, *mask, T, n, weight, y)
+    masking = (weight, 0) if mask is None else (contiguous(mask, bool), 1)
+    launch("mean_pool", rows_in(weight), threads, x, *masking, T, n, weight, y)
     shape_x, shape_y = x.shape, y.shape
 
     def backward(dy):                                    # keeps weight
@@ -247,7 +246,7 @@ def mean_pool(x: Array, mask: Array | None = None) -> tuple[Array, Backward] | N
 
 
 def on_entries(kernel: str, entries: int, *arguments: Array | int | float) -> None:
-    """Launch a kernel of entries.cu, whose threads take each so many-th of all entries."""
+    """Launch a kernel of entries.cu, whose threads stride over all entries."""
     launch(kernel, min(-(-entries // THREADS), BLOCKS), THREADS, *arguments)
 
 
@@ -266,19 +265,9 @@ def optional(number: int | None) -> tuple[int, int]:
     return (0, 0) if number is None else (1, int(number))
 
 
-def contiguous(x: Array) -> Array:
-    """x in C order, a copy only if it is not"""
-    return x if x.flags.c_contiguous else array_module(x).ascontiguousarray(x)
-
-
 def vectors(x: Array) -> Array:
     """x with the entries of its last axis side by side, a copy only if they are not"""
     return x if x.strides[-1] == x.itemsize else contiguous(x)
-
-
-def integers(ids: Array) -> Array:
-    """ids in C order and as int64, which kernels take"""
-    return contiguous(ids if ids.dtype == np.int64 else ids.astype(np.int64))
 
 
 def as_gradient(dy: Array | float, shape: tuple[int, ...], laid_out: Callable[[Array], Array] = contiguous) -> Array:
@@ -303,8 +292,8 @@ def laid_out_as(x: Array, shape: tuple[int, ...]) -> Array:
     return empty((B, T, H, m)).swapaxes(1, 2)
 
 
-def with_steps(x: Array) -> tuple[Array, int, int, int]:
-    """x (…, H, T, m), and how many entries lie between its neighbours along B, H and T"""
+def with_strides(x: Array) -> tuple[Array, int, int, int]:
+    """x (…, H, T, m), and its strides along B, H and T, in entries"""
     B, H, T = (0, 0, 0, *x.strides)[-4:-1]
     return x, B // x.itemsize, H // x.itemsize, T // x.itemsize
 
@@ -314,17 +303,17 @@ def four(shape: tuple[int, ...]) -> tuple[int, ...]:
     return (1, 1, 1, *shape)[-4:]
 
 
-def steps_of(x: Array, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """How many entries of x lie between neighbours along the last four axes of the shape that it is broadcast to: 0
-    where it is repeated. None if it cannot be broadcast to the shape, or if that has more than four axes.
+def strides_in(x: Array, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides of x, broadcast to the shape, along the last four axes, in entries: 0 where it is repeated. None if
+    it cannot be broadcast to the shape, or if that has more than four axes.
     """
-    return _steps(x.shape, x.strides, x.itemsize, shape)
+    return _strides(x.shape, x.strides, x.itemsize, shape)
 
 
 @lru_cache(1024)
-def _steps(shape_x, strides, itemsize, shape):
+def _strides(shape_x, strides, itemsize, shape):
     fits = all(own in (1, size) for own, size in zip(reversed(shape_x), reversed(shape)))
     if not fits or len(shape_x) > len(shape) or len(shape) > 4:
         return None
-    steps = (0 if size == 1 else stride // itemsize for size, stride in zip(shape_x, strides))
-    return (*NO_STEPS, *steps)[-4:]
+    strides = (0 if size == 1 else stride // itemsize for size, stride in zip(shape_x, strides))
+    return (*NO_STRIDES, *strides)[-4:]

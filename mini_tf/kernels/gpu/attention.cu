@@ -1,13 +1,13 @@
 // Attention: Y = A·V,  A = softmax(scale·Q·Kᵀ + bias).  A block has 8 warps, and each warp has one query (or one key).
 //
-// The arrays are (B, H, T, m), views of (B, T, H·m): B_step, H_step and T_step are the entries between neighbours along
-// B, H and T; the m entries of a vector lie side by side. A and dS are (B, H, Tq, Tk) without gaps.
+// The arrays are (B, H, T, m), views of (B, T, H·m), each with its strides along B, H and T, in entries; the m entries of a
+// vector are contiguous. A and dS are (B, H, Tq, Tk), contiguous.
 
 #define WARPS 8
 
 // Where the vectors of a head begin; head: its number among all B·H
-__device__ long long of_head(long long head, long long H, long long B_step, long long H_step) {
-    return head / H * B_step + head % H * H_step;
+__device__ long long of_head(long long head, long long H, long long B_stride, long long H_stride) {
+    return head / H * B_stride + head % H * H_stride;
 }
 
 // What a block works with at a time, in shared memory: 32 × 32 entries of a matrix, and 32 of each warp's vector
@@ -18,21 +18,21 @@ struct Tile {
 
 // Fill the tile with the matrix's entries from (row, column) on, 0 where it has ended, and with x of each thread.
 __device__ void load(
-    Tile &tile, const float* matrix, long long step, long long rows, long long columns,
+    Tile &tile, const float* matrix, long long stride, long long rows, long long columns,
     long long row, long long column, float x
 ) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     __syncthreads();                     // what was in it has been read
     for (int r = warp; r < 32; r += WARPS)
         tile.matrix[r][lane] =
-            row + r < rows && column + lane < columns ? matrix[(row + r) * step + column + lane] : 0;
+            row + r < rows && column + lane < columns ? matrix[(row + r) * stride + column + lane] : 0;
     tile.vectors[warp][lane] = x;
     __syncthreads();
 }
 
 // out[j] = Σ_c x[c]·matrix[j][c]:  the warp's vector x (columns) times each row of the matrix. Lane j % 32 writes it.
 __device__ void times_each_row(
-    bool active, const float* x, const float* matrix, long long step, long long rows, long long columns, float* out
+    bool active, const float* x, const float* matrix, long long stride, long long rows, long long columns, float* out
 ) {
     __shared__ Tile tile;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -40,16 +40,16 @@ __device__ void times_each_row(
         float sum = 0;
         for (long long column = 0; column < columns; column += 32) {
             const float own = active && column + lane < columns ? x[column + lane] : 0;
-            load(tile, matrix, step, rows, columns, row, column, own);
+            load(tile, matrix, stride, rows, columns, row, column, own);
             for (int c = 0; c < 32; c++) sum += tile.vectors[warp][c] * tile.matrix[lane][c];
         }
         if (active && row + lane < rows) out[row + lane] = sum;
     }
 }
 
-// out[c] = factor·Σ_j x[j]·matrix[j][c]:  the sum of the matrix's rows, with the warp's weights x[0], x[x_step], …
+// out[c] = factor·Σ_j x[j]·matrix[j][c]:  the sum of the matrix's rows, with the warp's weights x[0], x[x_stride], …
 __device__ void sum_of_rows(
-    bool active, const float* x, long long x_step, const float* matrix, long long step, long long rows,
+    bool active, const float* x, long long x_stride, const float* matrix, long long stride, long long rows,
     long long columns, float factor, float* out
 ) {
     __shared__ Tile tile;
@@ -57,8 +57,8 @@ __device__ void sum_of_rows(
     for (long long column = 0; column < columns; column += 32) {
         float sum = 0;
         for (long long row = 0; row < rows; row += 32) {
-            const float own = active && row + lane < rows ? x[(row + lane) * x_step] : 0;
-            load(tile, matrix, step, rows, columns, row, column, own);
+            const float own = active && row + lane < rows ? x[(row + lane) * x_stride] : 0;
+            load(tile, matrix, stride, rows, columns, row, column, own);
             for (int r = 0; r < 32; r++) sum += tile.vectors[warp][r] * tile.matrix[r][lane];
         }
         if (active && column + lane < columns) out[column + lane] = factor * sum;

@@ -41,8 +41,8 @@ __device__ float block_max(float x) {
     return x;
 }
 
-// Sums of columns: a block takes COLUMNS of them. Its threads of a column each take every so many-th row and add up what
-// they find there; this adds up what they have found. The first COLUMNS threads get the sums.
+// Sums of columns: a block takes COLUMNS of them. The threads of a column stride over its rows, each with a sum of its
+// own; this adds up their sums. The first COLUMNS threads get the results.
 #define COLUMNS 8
 
 __device__ float sum_over_column(float x) {

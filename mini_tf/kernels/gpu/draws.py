@@ -7,7 +7,7 @@ Generation; Brown 1994, Random Number Generation with Arbitrary Strides
 """
 
 from mini_tf import kernels
-from mini_tf.backend import array_module, in_use
+from mini_tf.backend import array_module, on_current_device
 from mini_tf.kernels import binding
 from mini_tf.kernels.gpu.launching import empty, launch
 from mini_tf.types import Array
@@ -23,7 +23,7 @@ def keep(rng: np.random.Generator, x: Array, rate: float) -> Array | None:
 
     Afterwards the generator is where it would be if it had drawn the numbers.
     """
-    if isinstance(x, np.ndarray) or kernels.formulas_only() or not in_use(x):
+    if isinstance(x, np.ndarray) or kernels.formulas_only() or not on_current_device(x):
         return None
     if array_module(x).__name__ not in binding.TWINS:
         return None

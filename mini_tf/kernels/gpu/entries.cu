@@ -1,4 +1,4 @@
-// Functions of each entry by itself. Each thread takes every so many-th of all N entries.
+// Functions of each entry by itself, in grid-stride loops over all N entries.
 
 #define EACH(i, N) \
     (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < N; i += gridDim.x * (long long)blockDim.x)

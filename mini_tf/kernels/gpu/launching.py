@@ -7,7 +7,9 @@ and caches the result on disk. A launch returns before the kernel has run: the G
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from mini_tf.backend import array_module
 from mini_tf.types import Array
 
 import numpy as np
@@ -16,7 +18,8 @@ from numpy.typing import DTypeLike
 SOURCES = (              # a file may use those before it
     "blocks.cu", "entries.cu", "rows.cu", "words.cu", "attention.cu", "updates.cu", "draws.cu",
 )  # fmt: skip
-NUMBERS = np.array([0, 1], np.float32)                   # what BLAS multiplies C and A·B by
+FLOAT = np.dtype(np.float32)                             # comparing with it takes half the time of np.float32
+NUMBERS = np.array([0, 1], FLOAT)                        # what BLAS multiplies C and A·B by
 ZERO, ONE = (NUMBERS[k:].ctypes.data for k in (0, 1))
 
 
@@ -41,19 +44,24 @@ def empty(shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> Array:
     return _cupy().ndarray(shape, dtype)
 
 
-def address(array: Array) -> int:
+def contiguous(x: Array, dtype: DTypeLike = FLOAT) -> Array:
+    """x in C order and as that dtype, as kernels take it; a copy only if it is not."""
+    return x if x.dtype == dtype and x.flags.c_contiguous else array_module(x).ascontiguousarray(x, dtype=dtype)
+
+
+def address(array: Any) -> int:
     """Where its first entry lies in the GPU's memory"""
     return array.data.ptr
 
 
-def product(A: Array, B: Array, A_transposed: bool = False, B_transposed: bool = False) -> Array:
+def product(A: Any, B: Any, A_transposed: bool = False, B_transposed: bool = False) -> Array:
     """A·B by cuBLAS, for matrices in C order, each of which may be transposed first
 
     It costs less time in Python than A @ B. Whether it may round to TF32 is up to cuBLAS's handle, as for A @ B.
     """
     k, m = A.shape if A_transposed else A.shape[::-1]
     n = B.shape[0] if B_transposed else B.shape[1]
-    C = empty((m, n))
+    C: Any = empty((m, n))
     if k == 0:
         C.fill(0)
     elif C.size:                                         # cuBLAS's matrices are in Fortran order: Cᵀ = Bᵀ·Aᵀ

@@ -1,4 +1,4 @@
-// Functions of a row: a block for each row, whose threads take every so many-th of its entries.
+// Functions of a row: a block for each row, whose threads stride over its entries.
 
 #define IN_ROW(i, n) (long long i = threadIdx.x; i < n; i += blockDim.x)
 
@@ -79,27 +79,26 @@ __global__ void softmax(const float* z, long long n, float* y) {
     for IN_ROW(j, n) y[j] /= total;
 }
 
-// Where a row of an array (B, H, Q, K) begins in one that is broadcast to it, with that many entries between
-// neighbours along B, H and Q
+// Where a row of an array (B, H, Q, K) begins in one that is broadcast to it, with these strides, in entries
 __device__ long long begin(
-    long long row, long long H, long long Q, long long B_step, long long H_step, long long Q_step
+    long long row, long long H, long long Q, long long B_stride, long long H_stride, long long Q_stride
 ) {
-    return row / (H * Q) * B_step + row / Q % H * H_step + row % Q * Q_step;
+    return row / (H * Q) * B_stride + row / Q % H * H_stride + row % Q * Q_stride;
 }
 
 // The same over the entries where the mask is True; the others are 0, and so is a row with nothing allowed.
 __global__ void masked_softmax(
-    const float* z, const bool* mask, long long H, long long Q, long long n,
-    long long B_step, long long H_step, long long Q_step, long long step, float* y
+    const float* z, const bool* mask, long long mask_B, long long mask_H, long long mask_Q, long long mask_K,
+    long long H, long long Q, long long n, float* y
 ) {
-    mask += begin(blockIdx.x, H, Q, B_step, H_step, Q_step);
+    mask += begin(blockIdx.x, H, Q, mask_B, mask_H, mask_Q);
     z += blockIdx.x * n;
     y += blockIdx.x * n;
     float top = -infinity(), total = 0;
-    for IN_ROW(j, n) if (mask[j * step]) top = fmaxf(top, z[j]);
+    for IN_ROW(j, n) if (mask[j * mask_K]) top = fmaxf(top, z[j]);
     top = block_max(top);
     if (top == -infinity()) top = 0;
-    for IN_ROW(j, n) total += y[j] = mask[j * step] ? expf(z[j] - top) : 0;
+    for IN_ROW(j, n) total += y[j] = mask[j * mask_K] ? expf(z[j] - top) : 0;
     total = block_sum(total);
     if (total == 0) total = 1;
     for IN_ROW(j, n) y[j] /= total;

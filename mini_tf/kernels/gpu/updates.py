@@ -14,8 +14,8 @@ from types import NotImplementedType
 from typing import TYPE_CHECKING
 
 from mini_tf import kernels
-from mini_tf.backend import array_module, in_use, to_host
-from mini_tf.kernels.gpu.launching import address, empty, launch
+from mini_tf.backend import array_module, on_current_device, to_host
+from mini_tf.kernels.gpu.launching import address, contiguous, empty, launch
 from mini_tf.types import Array
 
 import numpy as np
@@ -54,7 +54,7 @@ class Record:
 
 def runs_for(op: "Op", p: Array) -> bool:
     """True if the kernels of adam or sum_of_squares are to run for a model with such arrays as p."""
-    if isinstance(p, np.ndarray) or p.dtype != np.float32 or not in_use(p):
+    if isinstance(p, np.ndarray) or p.dtype != np.float32 or not on_current_device(p):
         return False
     return kernels.twin_of(op, array_module(p).__name__) is not None
 
@@ -73,13 +73,6 @@ def adam(
 
 def sum_of_squares(g: Array) -> float:
     return squares_of_all([contiguous(g)])[0]
-
-
-def contiguous(g: Array) -> Array:
-    """The gradient as the kernels take it: float32, in C order; a copy only if it is not."""
-    if g.dtype == np.float32 and g.flags.c_contiguous:
-        return g
-    return array_module(g).ascontiguousarray(g, dtype=np.float32)
 
 
 def fit_together(p: Array, g: Array, m: Array, v: Array) -> bool:

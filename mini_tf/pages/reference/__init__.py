@@ -1,17 +1,20 @@
 """The API reference as pages of the site: every public name, its signature, docstring and source. It needs pdoc.
 
-pdoc finds out what there is and makes the pages; `docstrings.py` reads our docstrings, `module.html.jinja2` and
+pdoc finds the names and makes the pages; `docstrings.py` reads our docstrings, `module.html.jinja2` and
 `index.html.jinja2` say what stands on a page, `theme.css` and `custom.css` how it looks.
 """
 
 import ast
 import inspect
+import re
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import mini_tf
-from mini_tf import pages
+from mini_tf import pages, types
 from mini_tf.ops.op import Op
 from mini_tf.pages.reference.docstrings import as_html
 
@@ -21,17 +24,14 @@ from markupsafe import Markup
 
 PACKAGES = [f"mini_tf.{name}" for name in mini_tf.__all__]
 OF_NAMED_TUPLES = ("Create new instance of ", "Alias for field number ")         # the docstrings that Python gives them
-NOTHING = inspect.Parameter.empty
 LONG = 100                                               # characters of a value that is not shown
 
 
-def made(packages: list[str] = PACKAGES) -> dict[str, str]:
+def rendered_pages(packages: list[str] = PACKAGES) -> dict[str, str]:
     """{path: HTML} of the reference of these packages: `index.html`, and a page for each of them."""
     pdoc.render.configure(template_directory=Path(__file__).parent, search=False)
     pdoc.render.env.filters |= {"docstring_html": docstring_html, "first_line": first_line, "source_html": source_html}
-    pdoc.render.env.globals |= {"included": pages.included}
-    for module in map(import_module, packages):          # some names are loaded when asked for, and pdoc does not ask
-        vars(module).update({name: getattr(module, name) for name in getattr(module, "__all__", ())})
+    pdoc.render.env.globals |= {"included": partial(pages.included, pages.HERE)}
     modules = {name: pdoc.doc.Module(import_module(name)) for name in packages}
     homes = {(cls.obj.__module__, cls.obj.__qualname__): module.modulename
              for module in map(with_our_members, modules.values()) for cls in module.classes}  # fmt: skip
@@ -48,39 +48,39 @@ def made(packages: list[str] = PACKAGES) -> dict[str, str]:
 
 
 def with_our_members(module: pdoc.doc.Module) -> pdoc.doc.Module:
-    """Make functions of ops. Of a module without __all__, leave out constants, and add what it imports to offer it, by
-    `from … import name as name`.
-    """
+    """Document ops as functions. Of a module without __all__, drop constants, and add what it re-exports."""
     members = module.members
     if not hasattr(module.obj, "__all__"):
         for name in [name for name, member in members.items() if member.kind == "variable"]:
             del members[name]
-        members |= dict.fromkeys(_imported_to_be_offered(module.obj))
+        members |= dict.fromkeys(_reexported(module.obj))
     for name, member in members.items():
-        found = getattr(module.obj, name)
-        if isinstance(found, Op) or member is None:
-            kind = pdoc.doc.Class if inspect.isclass(found) else pdoc.doc.Function
+        found: Any = getattr(module.obj, name)
+        is_op = isinstance(found, Op)
+        if is_op or member is None:
+            kind: Any = pdoc.doc.Class if inspect.isclass(found) else pdoc.doc.Function
             members[name] = kind(module.modulename, name, found, (found.__module__, found.__qualname__))
     return module
 
 
-def _imported_to_be_offered(module):
+def _reexported(module):
+    """The names that it imports by `from … import name as name`"""
     imports = [node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ImportFrom)]
     return [alias.name for node in imports for alias in node.names if alias.asname == alias.name]
 
 
-def tidy(doc: pdoc.doc.Doc, homes: dict[tuple[str, str], str]) -> None:
-    """Say of a class, a function, a variable and of what is in it what its file says, by public names.
+def tidy(doc: Any, homes: dict[tuple[str, str], str]) -> None:
+    """Document a class, a function or a variable, and its members, as its file does, by public names.
 
     homes: {(module, name) of a class, where it is defined: the package that it belongs to}
     """
     if doc.docstring.startswith(OF_NAMED_TUPLES):
         doc.docstring = ""
-    if doc.kind == "function":
-        _as_written(doc)
-    elif doc.kind == "variable" and len(doc.default_value_str) > LONG:
+    if isinstance(doc, pdoc.doc.Function):
+        _shorten(doc)
+    elif isinstance(doc, pdoc.doc.Variable) and len(doc.default_value_str) > LONG:
         doc.default_value_str, doc.annotation_str = "", f": {type(doc.default_value).__name__}"
-    elif doc.kind == "class":
+    elif isinstance(doc, pdoc.doc.Class):
         inherited, doc.inherited_members, own = doc.inherited_members, {}, list(doc.own_members)
         for (module, name), members in inherited.items():
             if home := homes.get((module, name)):
@@ -93,10 +93,10 @@ def tidy(doc: pdoc.doc.Doc, homes: dict[tuple[str, str], str]) -> None:
         doc.bases = [(homes.get((module, name), module), name, name) for module, name, _ in doc.bases]
         for member in own:
             tidy(member, homes)
-        _fields_as_written(doc)
+        _document_fields(doc)
 
 
-class Code(str):
+class Text(str):
     """Text that stands in a signature as it is."""
 
     __slots__ = ()
@@ -105,57 +105,39 @@ class Code(str):
         return str(self)
 
 
-def _as_written(function):
-    """Its types and defaults as they stand in the file: Array and not numpy.ndarray, 1e-3 and not 0.001."""
-    tree = _tree(function)
-    if not isinstance(tree, ast.FunctionDef):            # of a dataclass's __init__, there is no source
-        return
-    arguments, code = tree.args, _code_of(function)
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaults = [*[None] * (len(positional) - len(arguments.defaults)), *arguments.defaults, *arguments.kw_defaults]
-    written = {argument.arg: (code(argument.annotation), code(default))
-               for argument, default in zip([*positional, *arguments.kwonlyargs], defaults, strict=True)}  # fmt: skip
-    written |= {one.arg: (code(one.annotation), NOTHING) for one in (arguments.vararg, arguments.kwarg) if one}
-    _write(function, written, code(tree.returns))
+def _shortened(annotation: Any) -> Any:
+    """A type as the source has it: Array, not numpy.ndarray[…], and names without their modules"""
+    if annotation is inspect.Parameter.empty:
+        return annotation
+    text = inspect.formatannotation(annotation)
+    for name in ("Array", "Backward", "PathLike"):
+        text = text.replace(inspect.formatannotation(getattr(types, name)), name)
+    return Text(re.sub(r"(?:\w+\.)+(?=[A-Za-z])", "", text))
 
 
-def _fields_as_written(cls):
-    """The same for the fields of a dataclass; the comment beside a field is its docstring."""
-    tree, lines, code = _tree(cls), dedent(cls.source).split("\n"), _code_of(cls)
-    fields = {node.target.id: node for node in getattr(tree, "body", ()) if isinstance(node, ast.AnnAssign)}
+def _shorten(function: pdoc.doc.Function) -> None:
+    """Shorten the types in its signature."""
+    parameters = [one.replace(annotation=_shortened(one.annotation)) for one in function.signature.parameters.values()]
+    returned = _shortened(function.signature.return_annotation)
+    function.signature = function.signature.replace(parameters=parameters, return_annotation=returned)
+
+
+def _document_fields(cls: Any) -> None:
+    """The docstring of a dataclass's field is the comment on its line."""
+    tree, lines = _tree(cls), dedent(cls.source).split("\n")
+    fields = {node.target.id: node for node in getattr(tree, "body", ()) if hasattr(node, "annotation")}
     for member in cls.own_members:
-        if member.name == "__init__" and not member.source:
-            _write(member, {name: (code(node.annotation), code(node.value)) for name, node in fields.items()}, NOTHING)
-        elif node := fields.get(member.name):
-            member.annotation_str, member.default_value_str = f": {code(node.annotation)}", ""
+        if node := fields.get(member.name):
+            member.annotation_str, member.default_value_str = f": {ast.unparse(node.annotation)}", ""
             member.docstring = member.docstring or lines[node.end_lineno - 1].partition("# ")[2]
 
 
-def _tree(doc):
+def _tree(doc: pdoc.doc.Doc) -> Any:
+    """The syntax tree of its source; None of what has none"""
     try:
         return ast.parse(dedent(doc.source)).body[0]
     except (SyntaxError, IndexError):
         return None
-
-
-def _code_of(doc):
-    """A function from a node of its syntax tree to the Code that stands there; NOTHING for None."""
-    source = dedent(doc.source)
-    return lambda node: NOTHING if node is None else Code(" ".join(ast.get_source_segment(source, node).split()))
-
-
-def _write(function, written, returns):
-    """Give the signature these types and defaults: {name: (type, default)}, each Code or NOTHING."""
-
-    def unquoted(code):
-        return code if code is NOTHING else Code(code.strip("\"'"))
-
-    parameters = [
-        parameter.replace(annotation=unquoted(written[name][0]), default=written[name][1])
-        if name in written else parameter
-        for name, parameter in function.signature.parameters.items()
-    ]  # fmt: skip
-    function.signature = function.signature.replace(parameters=parameters, return_annotation=unquoted(returns))
 
 
 # Filters for the templates --------------------------------------------------------------------------------------------
@@ -164,8 +146,8 @@ def _write(function, written, returns):
 def docstring_html(doc: pdoc.doc.Doc) -> Markup:
     """A docstring as HTML. A module's is taken as it stands: pdoc takes indented code for the text."""
     if doc.kind == "module":
-        return as_html((doc.obj.__doc__ or "").strip(), indent=0)
-    return as_html(doc.docstring, indent=4 * len(doc.qualname.split(".")))
+        return as_html(doc.obj.__doc__ or "")
+    return as_html(doc.docstring)
 
 
 def first_line(module: pdoc.doc.Module) -> str:

@@ -1,6 +1,6 @@
 """The first wrong step of a network: the one with the mistake, with a report of its own that has the change."""
 
-from mini_tf.gradcheck import EXAMPLES
+from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.planting.bugs import BUGS
 from mini_tf.gradcheck.planting.editing import planted
 from tests.cases import cases

@@ -3,7 +3,8 @@
 from collections import Counter
 
 from mini_tf import ops
-from mini_tf.gradcheck import EXAMPLES, judge
+from mini_tf.gradcheck import judge
+from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.measure.points import random_dy
 from mini_tf.gradcheck.planting.bugs import BUGS
 from mini_tf.gradcheck.planting.editing import planted

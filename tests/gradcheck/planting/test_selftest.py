@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 from mini_tf import ops
 from mini_tf.errors import UserError
-from mini_tf.gradcheck import EXAMPLES, self_test
-from mini_tf.gradcheck.selftest import MOST, mutants
+from mini_tf.gradcheck.examples import EXAMPLES
+from mini_tf.gradcheck.selftest import MOST, mutants, self_test
 from mini_tf.gradcheck.source import Unavailable, source_of
 from mini_tf.layers import Linear
 from mini_tf.places import place
@@ -82,8 +82,8 @@ def cubed(x):
 
 @pytest.mark.parametrize(("f", "shapes", "caught"), [
     (Affine(np.random.default_rng(0)), [(5, 3)], {"return dy", "self.dW, self.db = 2 * (self.x.T @ dy), dy.sum(axis=0)"}),
-    (SCALED, [(5, 3), 3], {'{"dx": dy * cache[1], "ds": -1 * (dy * cache[0]).sum(0)}'}),
-    (cubed, [3], {"dy * 3", "-1 * (dy * 3 * x**2)"}),
+    (SCALED, [(5, 3), 3], {'lambda dy, cache: {"dx": dy * cache[1], "ds": -1 * (dy * cache[0]).sum(0)}'}),
+    (cubed, [3], {"lambda dy: dy * 3", "lambda dy: -1 * (dy * 3 * x**2)"}),
 ], ids=["object", "pair", "lambda"])  # fmt: skip
 def test_every_contract_has_a_self_test(f, shapes, caught, rng):
     result = self_test(f, *map(rng.standard_normal, shapes))
@@ -91,11 +91,11 @@ def test_every_contract_has_a_self_test(f, shapes, caught, rng):
     assert {m.after for m in result.caught} >= caught
 
 
-def test_layers_accumulate_and_keep_their_parameters(rng):
+def test_layers_keep_their_parameters(rng):
     layer, x = Linear(3, 2, rng), rng.standard_normal((4, 3)).astype(np.float32)
     W, before = layer.W.data, [layer.W.data.copy(), x.copy()]
     layer.W.grad = grad = np.ones_like(W)
-    assert "self.W.grad = dW" in {m.after for m in self_test(layer, x).caught}
+    assert "return -1 * dx" in {m.after for m in self_test(layer, x).caught}
     assert (layer.W.data is W, layer.W.grad is grad) == (True, True)
     assert all(map(np.array_equal, [*before, np.ones_like(W)], [W, x, grad]))
 
@@ -135,10 +135,9 @@ def test_every_kind_of_mutant(monkeypatch):
         ("OPERATION", "dW = np.mean(dy - x.T @ dy, axis=0)"), ("AXIS", "dW = np.sum(dy - x.T @ dy, axis=-1)"),
         ("ORDER", "dW = np.sum(dy - dy.T @ x, axis=0)"), ("STATEMENT", "(without this line)"),
         ("ASSIGNMENT", "dW[t] = dy.mean(1) / x[1:]"), ("INDEX", "dW[t] += dy.mean(1) / x[:]"),
-        ("ASSIGNMENT", "dW[[0, 0]] = dy.transpose( 0, 1 )"), ("ASSIGNMENT", "layer.grad = dW"), ("ASSIGNMENT", "layer.dV += dW"),
+        ("ASSIGNMENT", "layer.dV += dW"),
         ("VALUE", "dW[t] += dy.mean(2) / x[1:]"), ("FACTOR", "layer.dV = 2 * dW"),
         ("FACTOR", "return dy, -1 * dW"), ("ORDER", "return dW, dy"),
-        ("COPY", "gradients_ = dy, dW; dy *= 2; return gradients_"),
     }  # fmt: skip
     assert any(after.startswith("for t in range(3):") for _, after in made)
     assert not any(after.startswith("layer ") for _, after in made)

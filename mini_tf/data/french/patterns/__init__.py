@@ -18,8 +18,6 @@ from mini_tf.data.french.patterns import (
     reflexive,
 )
 
-__all__ = ["GRAMMAR", "PATTERNS"]
-
 # In another order, a seed would draw other sentences.
 SECTIONS = (past, pronouns, being, clauses, numbers, orders, places, present, questions, reflexive)
 PATTERNS = {

@@ -8,16 +8,11 @@ from mini_tf.data.french.lexicon import NOT, NOTHING, Pair, Phrase, Place, Verb,
 from mini_tf.data.french.phrases import ASKABLE, KIN, SUBJECTS, THIRD, scenes
 from mini_tf.data.french.spelling import english, english_number, french, french_number
 
-__all__ = [
-    "ADULTS", "ASKED", "ASKED_DEEDS", "ASKED_EVENTS", "ASKED_SCENES", "DEEDS", "EVENTS", "GOERS", "HOURS", "LATELY",
-    "LIVED_IN", "POLARITY", "Parts", "SCENES", "THERE", "maybe", "pattern", "written",
-]  # fmt: skip
-
 Parts = tuple[Pair | Phrase | Place | Verb, ...]         # of a sentence, each with .fr and .en
 
 
 def pattern(*slots, mark: str = ".") -> Callable[[Callable], Callable]:
-    """Give a function its `sentences`: all that it makes of the slots, of those of any decorator above it."""
+    """Set the function's `sentences`: all that it makes of the slots; those of several decorators are added up."""
 
     def register(function):
         ways = each(lambda *chosen: written(function(*chosen), mark), *slots)

@@ -104,16 +104,16 @@ def comes_from(subject: Phrase, place: Place, no: Pair) -> Parts:
 COLD, HOT = ("in January", "in December", "in winter"), ("in July", "in August", "in summer")
 
 
-def _in_season(start, end, month):
+def _in_season(weather, month):
+    start, end = weather
     if start.fr == "il neige":
         return month.en in COLD
     return month.en not in {"chaud": COLD, "froid": HOT}.get(end.fr, ())
 
 
 IN_SEASON = [
-    Together(*weather, month)
-    for weather in lexicon.WEATHER for month in lexicon.MONTHS if _in_season(*weather, month)
-]  # fmt: skip
+    Together(*weather, month) for weather in lexicon.WEATHER for month in lexicon.MONTHS if _in_season(weather, month)
+]
 
 
 @pattern(IN_SEASON, [NOTHING, *lexicon.OFTEN], lexicon.CITIES)

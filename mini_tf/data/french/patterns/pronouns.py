@@ -8,8 +8,6 @@ from mini_tf.data.french.phrases import ALL, KIN, LE, MINE, OWNERS, THIS, nouns
 from mini_tf.data.french.spelling import possessive
 from mini_tf.data.french.verb_phrases import habitual, preterite, progressive
 
-__all__ = ["STRESSED"]
-
 I, YOU, HE, THEY = (0, 3), (1, 4), (2,), (5,)            # persons: nobody helps himself here
 
 

@@ -1,13 +1,13 @@
-// The way: the nested calls, the loss at the top; ▲ what each gives on the way up, ▼ the gradient that it sends down.
+// The calls, nested, the loss at the top; ▲ what each returns on the way up, ▼ the gradient that it sends down.
 
-const wayRows = new Map();
+const callRows = new Map();
 
 /* What a call takes and gives: its y, the dy that its backward got, the dx that it gave back. */
 function flowOf(frame) {
   const last = frame.lines[frame.lines.length - 1];
   const y = last ? madeBy(last).map((one) => arrayOf(one.ref)).find(Boolean) : null;
   const text = last ? madeBy(last).find((one) => one.name === "loss" && one.ref && one.ref.text !== undefined) : null;
-  const back = frame.backwards.find((one) => one.back && one.kept && one.lines.length);
+  const back = frame.backwards.find((one) => one.back && one.shown && one.lines.length);
   if (!back) {                                         // it hands on what its last call gave back: so its first call's dx is its own
     const [first] = stepsInside(frame.inside), inner = first ? flowOf(first.frame) : null;
     return inner ? { ...inner, y, loss: text, given: null, adds: [] } : { y, loss: text, back: null };
@@ -27,15 +27,15 @@ function isSumOfArrays(part) {
 /* Calls that have a backward, as a tree: calls without one are skipped. */
 function stepsInside(frames) {
   return frames.flatMap((frame) => {
-    if (!frame.kept || frame.back) return [];
+    if (!frame.shown || frame.back) return [];
     const inside = stepsInside(frame.inside);
     const isLayer = inside.length && frame.at && !page.sheets[frame.sheet].title.includes(".");
-    return isLayer || frame.backwards.some((one) => one.back && one.kept) ? [{ frame, inside }] : inside;
+    return isLayer || frame.backwards.some((one) => one.back && one.shown) ? [{ frame, inside }] : inside;
   });
 }
 
-function buildWay() {
-  wayRows.clear();
+function buildCalls() {
+  callRows.clear();
   const list = document.getElementById("calls"), rec = recording();
   const tree = stepsInside(rec.frames.filter((frame) => frame.parent === null));
   const sizes = { up: [], down: [] };
@@ -46,25 +46,25 @@ function buildWay() {
     collect(inside);
   });
   collect(tree);
-  list.replaceChildren(...wayItems(tree, sizes, 0));
+  list.replaceChildren(...callItems(tree, sizes, 0));
 }
 
-function wayItems(nodes, sizes, depth, around = null) {
-  return [...nodes].reverse().map((node) => wayItem(node, sizes, depth, around));
+function callItems(nodes, sizes, depth, around = null) {
+  return [...nodes].reverse().map((node) => callItem(node, sizes, depth, around));
 }
 
 /* A call's name in the tree: its path in the model without that of the call around it, "layers.0"; ".branch"; or its title. */
-function wayName(frame, around) {
+function callName(frame, around) {
   const title = page.sheets[frame.sheet].title, at = frame.at, method = title.includes(".") ? title.slice(title.indexOf(".")) : "";
   if (!at || !around) return title;
   if (at === around.at) return method || title;
   return `${around.at && at.startsWith(`${around.at}.`) ? at.slice(around.at.length + 1) : at}${method}`;
 }
 
-function wayItem({ frame, inside }, sizes, depth, around) {
+function callItem({ frame, inside }, sizes, depth, around) {
   const flow = flowOf(frame), down = flow.gradients && flow.gradients[0] ? flow.gradients[0].array : null;
   const item = element("li", {});
-  const name = element("button", { type: "button", class: "call-name", title: `${titleOf(frame)}${frame.at ? ` · ${frame.at}` : ""}`, onclick: () => goTo(firstInside(frame, makesArray)) }, wayName(frame, around));
+  const name = element("button", { type: "button", class: "call-name", title: `${titleOf(frame)}${frame.at ? ` · ${frame.at}` : ""}`, onclick: () => goTo(firstInside(frame, makesArray)) }, callName(frame, around));
   name.style.paddingLeft = `${8 + 8 * depth}px`;
   if (inside.length) {
     item.classList.toggle("closed", depth >= 4);
@@ -78,8 +78,8 @@ function wayItem({ frame, inside }, sizes, depth, around) {
     element("span", { class: "signs" }, ...signsOf(flow, down)));
   if (flow.gradients && flow.gradients.some((one) => one.right !== null)) row.classList.add("differs");
   item.append(row);
-  wayRows.set(frame.number, { row, item });
-  if (inside.length) item.append(element("ol", {}, ...wayItems(inside, sizes, depth + 1, frame)));
+  callRows.set(frame.number, { row, item });
+  if (inside.length) item.append(element("ol", {}, ...callItems(inside, sizes, depth + 1, frame)));
   return item;
 }
 
@@ -93,7 +93,7 @@ function signsOf(flow, down) {
   const sign = (text, title, kind = "") => signs.push(element("abbr", { title, class: kind }, text));
   const several = (flow.gradients || []).filter((one) => one.array.shape.length > 1 && one.array.norm !== 0);
   if (several.length > 1) sign("↙↘", `it splits: ${several.map((one) => `${one.name} ${written(one.array.norm, 3)}`).join(", ")}`);
-  for (const line of flow.adds || []) sign("+", `gradients of several ways are added, at line ${line.first}`);
+  for (const line of flow.adds || []) sign("+", `gradients from several paths are added, at line ${line.first}`);
   if (flow.given && down && flow.given.norm > 0 && down.norm !== null) {
     const factor = down.norm / flow.given.norm;
     if (down.norm > 0 && (factor < 0.5 || factor > 2)) sign(`×${written(factor, 2)}`, `‖${flow.gradients[0].name}‖ = ${written(factor, 3)} · the size of the gradient that came in`, "size");
@@ -121,13 +121,13 @@ function bar(array, sizes, side, what, go) {
 }
 
 /* Mark the call that runs, open what it is in, and show it. */
-function updateWay() {
-  for (const { row } of wayRows.values()) row.classList.remove("now", "now-back");
+function updateCalls() {
+  for (const { row } of callRows.values()) row.classList.remove("now", "now-back");
   let frame = currentFrame(), found = null;
   const back = frame.back;
   while (frame && !found) {
     const top = outermost(frame), maker = top.maker === null ? null : recording().frames[top.maker];
-    found = wayRows.get(top.number) || (maker && wayRows.get(outermost(maker).number));     // a method backward's forward
+    found = callRows.get(top.number) || (maker && callRows.get(outermost(maker).number));     // a method backward's forward
     frame = frame.parent === null ? null : recording().frames[frame.parent];
   }
   if (!found) return;

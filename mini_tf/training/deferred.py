@@ -1,4 +1,4 @@
-"""Steps on a GPU whose losses nobody has read yet.
+"""Steps on a GPU whose losses are read later, several at once.
 
 Reading a number makes the host wait until the device has computed it, and the device wait until the host has found out
 what to do next. So a step leaves its loss and its gradients' norm on the device, and several are read together. If one
@@ -6,61 +6,59 @@ of them is not finite, no step since has changed a parameter (`kernels/gpu/updat
 it was before that step, and that step is looked into, as it would have been at once on a processor.
 """
 
-import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mini_tf.kernels.gpu import updates
 from mini_tf.layers import clear_gradients
 from mini_tf.ops.updates import adam, sum_of_squares
-from mini_tf.training.guard import count_seconds, failure, places
+from mini_tf.training.guard import StepGuard, failure
 from mini_tf.training.optimizers import Adam, with_gradient
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from mini_tf.training.state import Training
+    from mini_tf.training.step import Training
 
 READ_EVERY = 16          # steps
 
 
 @dataclass(frozen=True)
 class Step:
-    """What was before a step that nobody has read yet, and what it read."""
+    """A step whose loss has not been read yet."""
 
     batch: Any
-    before: tuple                # see `guard.places`
-    counts: dict                 # Adam's t of each parameter
-    words: int
+    before: tuple                # see `guard.position`
+    counts: dict                 # Adam's t of each parameter, before the step
+    words: int                   # in the batch
 
 
-class Unread:
-    """The steps of a training since its numbers were read.
+class DeferredSteps:
+    """The steps of a training since its losses were last read.
 
     last_loss  the last loss that was read; None at first
     """
 
     def __init__(self, training: "Training"):
-        self.training, self.steps, self.last_loss = training, [], None
+        self.training = training
+        self.steps: list[Step] = []
+        self.last_loss: float | None = None
         self.record = updates.Record(next(iter(training.parameters.values())).data, READ_EVERY)
 
     def update(self, loss: Any, batch: Any, before: tuple, words: int) -> None:
-        """Adam's step, unless a number is not finite; the loss and the gradients' norm are left to be read."""
+        """Adam's step, unless a number is not finite; the loss and the gradients' norm stay on the device."""
         training, k = self.training, len(self.steps)
-        optimizer, parameters = training.optimizer, training.parameters
+        optimizer, parameters = cast(Adam, training.optimizer), training.parameters
         self.steps.append(Step(batch, before, dict(optimizer.memory.get("t", {})), words))
-        trained = [parameter for _, parameter in with_gradient(parameters)]
-        for parameter in trained:                        # here, so that the optimizer finds it so
-            parameter.grad = updates.contiguous(parameter.grad)
-        updates.note(self.record, k, updates.contiguous(loss), [parameter.grad for parameter in trained])
+        gradients: list[Any] = []
+        for _, parameter, g in with_gradient(parameters):
+            parameter.grad = updates.contiguous(g)       # once, for the norm and for the optimizer
+            gradients.append(parameter.grad)
+        updates.note(self.record, k, updates.contiguous(loss), gradients)
         optimizer.step(parameters, record=self.record, step=k, most=training.clip or 0.0)
 
-    def due(self) -> bool:
-        """True if it is time to read: after the first step of all, and whenever the record is full."""
-        return self.last_loss is None or len(self.steps) == READ_EVERY
-
     def read(self) -> None:
-        """Read what the steps have left; this waits for the device.
+        """Read the steps' losses and norms; this waits for the device.
 
         Raises NotFinite for the first step whose numbers are not finite; the training is then as it was before it.
         """
@@ -86,24 +84,23 @@ class Unread:
 
 def one_step(training: "Training") -> tuple[float | None, int]:
     """The same as `Training.one_step`, without waiting for the device. Returns (last loss that was read, words)."""
-    training.unread = training.unread or Unread(training)
-    clock, before = time.perf_counter(), places(training)
-    batch = training.next_batch()
-    clear_gradients(training.parameters)
-    loss, backward = training.loss(batch)
-    backward()
-    training.count_step()
-    training.unread.update(loss, batch, before, np.size(batch))
-    if training.unread.due():
-        training.unread.read()
-    count_seconds(training, clock)
-    return training.unread.last_loss, np.size(batch)
+    steps = training.deferred = training.deferred or DeferredSteps(training)
+    with StepGuard(training) as guard:
+        batch = training.next_batch()
+        clear_gradients(training.parameters)
+        loss, backward = training.loss(batch)
+        backward()
+        training.count_step()
+        steps.update(loss, batch, guard.before, np.size(batch))
+        if steps.last_loss is None or len(steps.steps) == READ_EVERY:    # the first loss of all is shown at once
+            steps.read()
+    return steps.last_loss, np.size(batch)
 
 
 def possible(training: "Training") -> bool:
-    """True if the training's steps can be left unread: Adam's own, of one process, of float32 arrays on a GPU"""
+    """True if the training's steps can be deferred: Adam's own, of one process, of float32 arrays on a GPU"""
     optimizer = training.optimizer
-    if not training.leaves_unread or not isinstance(optimizer, Adam):
+    if not training.can_defer or not isinstance(optimizer, Adam):
         return False
     if type(optimizer).update is not Adam.update or type(optimizer).step is not Adam.step:
         return False

@@ -1,4 +1,4 @@
-"""Gather what a page holds: sheets, arrays, and the recordings of a computation."""
+"""What a page holds: sheets, arrays, and the recordings of a computation."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,13 +7,12 @@ from typing import Any
 
 import mini_tf
 from mini_tf.explore.arrays import Axes, Store
-from mini_tf.explore.beside import Beside
-from mini_tf.explore.recording import Recorder
-from mini_tf.gradcheck.program import is_theirs
+from mini_tf.explore.comparison import Alternative
+from mini_tf.explore.recording import Frame, Recorder
 from mini_tf.kernels import reference_only
 from mini_tf.layers import Layer
 from mini_tf.pages import highlighted
-from mini_tf.places import place
+from mini_tf.places import is_theirs
 
 import numpy as np
 
@@ -28,11 +27,13 @@ def follows(code: CodeType) -> bool:
     return path not in NOT_READ and (path.parent in READ or is_theirs(code.co_filename))
 
 
-class Pages:
+class PageData:
     """Gathers the data of a page: sheets, arrays and recordings."""
 
     def __init__(self, axes: Axes | None = None):
-        self.store, self.sheets, self.numbers = Store(axes), [], {}
+        self.store = Store(axes)
+        self.sheets: list[dict[str, Any]] = []
+        self.numbers: dict[tuple[str, int], int] = {}    # (path, first line) of a sheet -> its number
 
     def record(
         self, run: Callable[[Callable[[], None]], Any], with_parts: bool = True,
@@ -43,29 +44,29 @@ class Pages:
         with reference_only(), np.errstate(all="ignore"):
             try:
                 with recorder.on():
-                    run(recorder.goes_back)
+                    run(recorder.begin_backward)
             except Exception as error:
                 recorder.error = error
         return recorder
 
     def recording(self, recorder: Recorder, label: str, names: dict[int, str] | None = None, **more) -> dict[str, Any]:
         """What the page holds of a recording: its calls and lines. names: {id of a layer: its path in the model}"""
-        names, kept = names or {}, self.kept(recorder)
-        shown = {frame.maker.number for frame in recorder.frames if frame.number in kept and frame.maker} | kept
+        names, shown = names or {}, self.shown_calls(recorder)
+        with_sheets = {frame.maker.number for frame in recorder.frames if frame.number in shown and frame.maker} | shown
         frames = [
             {
-                "sheet": self._sheet(frame.written) if frame.number in shown else None,
+                "sheet": self._sheet(frame.written) if frame.number in with_sheets else None,
                 "parent": frame.parent and frame.parent.number, "line": frame.line,
                 "back": frame.is_backward, "maker": frame.maker and frame.maker.number,
                 "at": names.get(id(frame.owner), ""), "name": frame.written.name, "arguments": frame.arguments,
-                "error": frame.error, "kept": frame.number in kept,
+                "error": frame.error, "shown": frame.number in shown,
             }
             for frame in recorder.frames
         ]  # fmt: skip
         lines = [
             {"frame": line.frame.number, "first": line.first, "last": line.last, "made": self._made(line)}
             | ({"error": line.error} if line.error else {})
-            for line in recorder.lines if line.frame.number in kept
+            for line in recorder.lines if line.frame.number in shown
         ]  # fmt: skip
         failed = next((line.error for line in recorder.lines if line.error), "") if recorder.error else ""
         return {"label": label, "frames": frames, "lines": lines, "stopped": failed} | more
@@ -79,16 +80,16 @@ class Pages:
         return found
 
     @staticmethod
-    def kept(recorder: Recorder) -> set[int]:
-        """Numbers of the calls that made an array, failed, or have such calls inside"""
-        kept = set()
+    def shown_calls(recorder: Recorder) -> set[int]:
+        """The numbers of the calls that made an array, or failed, and of the calls around them"""
+        shown: set[int] = set()
         for line in recorder.lines:
             if line.error or any(isinstance(ref, int) for _, ref, _ in line.made):
-                frame = line.frame
-                while frame is not None and frame.number not in kept:
-                    kept.add(frame.number)
+                frame: Frame | None = line.frame
+                while frame is not None and frame.number not in shown:
+                    shown.add(frame.number)
                     frame = frame.parent
-        return kept
+        return shown
 
     def _sheet(self, written):
         sheet = written.sheet
@@ -109,7 +110,7 @@ class Pages:
         return {"sheets": self.sheets, "arrays": self.store.arrays, "recordings": recordings, "labels": labels} | more
 
 
-def bad_numbers(pages: Pages, recorder: Recorder) -> list[str]:
+def bad_numbers(pages: PageData, recorder: Recorder) -> list[str]:
     """[a sentence about the first line that made a NaN or an infinity], or []"""
     for line in recorder.lines:
         for name, ref, _ in line.made:
@@ -120,21 +121,13 @@ def bad_numbers(pages: Pages, recorder: Recorder) -> list[str]:
     return []
 
 
-def as_data(beside: Beside, recorder: Recorder) -> dict[str, Any]:
-    """What the page holds of a Beside; its lines are numbered as the recording's, in which some are left out."""
-    kept = Pages.kept(recorder)
-    numbers, count = {}, 0
-    for number, line in enumerate(recorder.lines):
-        if line.frame.number in kept:
-            numbers[number], count = count, count + 1
-    file, _, line = place(*beside.place).rpartition(":")
-    return {
-        "name": beside.name, "about": beside.about, "file": file, "line": int(line),
-        "edited": highlighted(beside.edited)[0] if beside.edited else "", "words": beside.words,
-        "lines": {numbers[n]: made for n, made in beside.lines.items() if n in numbers},
-        "arguments": beside.arguments, "cosine": beside.cosine, "length": beside.length, "losses": beside.losses,
-        "error": beside.error,
-    }  # fmt: skip
+def alternative_data(other: Alternative, recorder: Recorder) -> dict[str, Any]:
+    """What the page holds of an Alternative; its lines are numbered as the recording's, in which some are left out."""
+    shown = PageData.shown_calls(recorder)
+    numbers = [number for number, line in enumerate(recorder.lines) if line.frame.number in shown]
+    lines = {new: other.lines[number] for new, number in enumerate(numbers) if number in other.lines}
+    edited = highlighted(other.edited)[0] if other.edited else ""
+    return vars(other) | {"lines": lines, "edited": edited}
 
 
 def paths(layer: Layer) -> dict[int, str]:

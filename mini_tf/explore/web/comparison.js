@@ -1,19 +1,19 @@
-// Right and wrong: another backward beside the page's own, and how far each line is off.
+// Right and wrong: another backward compared with the page's own, and how far each line is off.
 
-function buildBeside() {
-  const choice = document.getElementById("beside");
-  if (!page.beside.length) return;
-  document.getElementById("beside-choice").hidden = false;
-  choice.replaceChildren(element("option", { value: "" }, "nothing"), ...page.beside.map((one, i) => element("option", { value: i }, one.name)));
-  choice.addEventListener("change", () => chooseBeside(choice.value === "" ? null : Number(choice.value)));
+function buildAlternatives() {
+  const choice = document.getElementById("alternative");
+  if (!page.alternatives.length) return;
+  document.getElementById("alternative-choice").hidden = false;
+  choice.replaceChildren(element("option", { value: "" }, "nothing"), ...page.alternatives.map((one, i) => element("option", { value: i }, one.name)));
+  choice.addEventListener("change", () => chooseAlternative(choice.value === "" ? null : Number(choice.value)));
 }
 
-function chooseBeside(which) {
-  state.beside = which;
+function chooseAlternative(which) {
+  state.alternative = which;
   if (which !== null) state.moment = page.recordings.length - 1;
-  document.getElementById("beside").value = which === null ? "" : which;
+  document.getElementById("alternative").value = which === null ? "" : which;
   state.pinned = state.pointed = null;
-  buildWay();
+  buildCalls();
   showTab("wrong");
   const wrong = other();
   if (!wrong) { showAll(); return; }
@@ -32,14 +32,14 @@ function firstDiffering(wrong) {
 function showWrong() {
   const panel = document.getElementById("wrong"), wrong = other(), parts = [];
   if (page.kind === "function") parts.push(element("h3", {}, "What the checker says"), element("pre", { class: "checker" }, page.checker), ...targets());
-  if (!page.beside.length) {
+  if (!page.alternatives.length) {
     if (page.kind === "model") parts.push(element("p", { class: "soft" }, "No other backward is on this page."));
     panel.replaceChildren(...parts);
     return;
   }
-  parts.push(element("p", { class: "choices" }, ...page.beside.map((one, i) => element("button", { type: "button", class: state.beside === i ? "chosen" : "", onclick: () => chooseBeside(state.beside === i ? null : i) }, one.name))));
+  parts.push(element("p", { class: "choices" }, ...page.alternatives.map((one, i) => element("button", { type: "button", class: state.alternative === i ? "chosen" : "", onclick: () => chooseAlternative(state.alternative === i ? null : i) }, one.name))));
   if (!wrong) {
-    parts.push(element("p", { class: "soft" }, page.kind === "model" ? "Choose a wrong backward: one small change of the source, as learners make it. Every line and array that it changes is marked, down to the word vectors." : "Choose “put right”: the one change that makes the backward right, and what it changes."));
+    parts.push(element("p", { class: "soft" }, page.kind === "model" ? "Choose a wrong backward: one small change of the source, as learners make it. Every line and array that it changes is marked, down to the word vectors." : "Choose “corrected”: the one change that makes the backward right, and what it changes."));
     panel.replaceChildren(...parts);
     return;
   }

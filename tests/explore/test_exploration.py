@@ -1,4 +1,4 @@
-"""Pages: of models, ops and learners' code, right, wrong and broken."""
+"""PageData: of models, ops and learners' code, right, wrong and broken."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import textwrap
 from mini_tf import layers, ops
 from mini_tf.errors import UserError
 from mini_tf.explore import Exploration, explore
-from mini_tf.explore.gathering import paths
+from mini_tf.explore.page_data import paths
 from mini_tf.explore.small import spoken
 from mini_tf.gradcheck.learner import load
 from tests.explore.conftest import decoded, tiny_model, tiny_reading
@@ -81,13 +81,13 @@ def test_an_ops_page_has_its_gradients_the_checker_and_slopes(rng):
     assert any("measured" in about for about in found.data["arrays"])
 
 
-def test_a_wrong_backward_is_put_right_beside_it(tmp_path):
+def test_a_wrong_backward_is_corrected(tmp_path):
     found = explored(tmp_path, backward="dx = -2 * dy")
     assert found.data["verdict"] == "FAIL"
-    beside, = found.data["beside"]
-    assert beside["name"] == "put right"
-    assert re.sub("<[^>]*>", "", beside["edited"]).strip() in ("dx = 2 * dy", "return -dx")
-    (_, made), *_ = beside["lines"].items()
+    corrected, = found.data["alternatives"]
+    assert corrected["name"] == "corrected"
+    assert re.sub("<[^>]*>", "", corrected["edited"]).strip() in ("dx = 2 * dy", "return -dx")
+    (_, made), *_ = corrected["lines"].items()
     right = decoded(found.data["arrays"][made[0][1]])
     np.testing.assert_array_equal(right, -line_of(found, "dx")[1])
 
@@ -109,14 +109,14 @@ STEPS = """
 """
 
 
-def test_a_wrong_step_is_put_right(tmp_path):
+def test_a_wrong_step_is_corrected(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(textwrap.dedent(STEPS), encoding="utf-8")
     f, inputs, _ = load(f"{path}::layer", ["x=3,4", "W=4,4"])
-    beside, = explore(f, *inputs).data["beside"]
-    assert "dy @ W.T" in re.sub("<[^>]*>", "", beside["edited"])
-    assert beside["about"].endswith(".")
-    assert beside["lines"]
+    corrected, = explore(f, *inputs).data["alternatives"]
+    assert "dy @ W.T" in re.sub("<[^>]*>", "", corrected["edited"])
+    assert corrected["about"].endswith(".")
+    assert corrected["lines"]
 
 
 @pytest.mark.parametrize(("change", "says"), [
@@ -138,14 +138,14 @@ def test_what_goes_wrong_is_said_and_the_page_is_there(tmp_path, change, says):
         assert any("error" in line for line in found.data["recordings"][0]["lines"])
 
 
-def test_an_exercise_gets_no_line_put_right(tmp_path):
-    from mini_tf.explore.exploring import explore_function
+def test_no_line_of_an_exercise_is_corrected(tmp_path):
+    from mini_tf.explore.exploration import explore_function
 
     path = tmp_path / "mine.py"
     path.write_text(textwrap.dedent(OP).format(forward="y = e + 0", backward="dx = dy"), encoding="utf-8")
     f, inputs, _ = load(f"{path}::f", ["x=3,4"])
     found = explore_function(f, inputs, hints_only=True)
-    assert found.data["beside"] == []
+    assert found.data["alternatives"] == []
     assert "2 * dy" not in found.data["checker"]
 
 
@@ -231,7 +231,7 @@ def test_a_layer_and_a_model_with_a_batch(rng):
     found = explore(read.model, read.batch, words=read.words, bugs=["linear: dW is a mean"])
     assert isinstance(found, Exploration)
     assert found.data["words"] == read.words
-    assert len(found.data["beside"]) == 1
+    assert len(found.data["alternatives"]) == 1
     assert all(p.grad is None for p in read.model.parameters().values())
 
 

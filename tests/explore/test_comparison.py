@@ -1,11 +1,20 @@
-"""A wrong backward beside the right one: what differs is marked, and nothing is changed for good."""
+"""A wrong backward compared with the right one: what differs is marked, and nothing is changed for good."""
 
 import linecache
 
 from mini_tf import ops
 from mini_tf.errors import UserError
-from mini_tf.explore.beside import FAMOUS, Descent, _cosine, _gradients, bug_named, bugs_beside, differences, put_right
-from mini_tf.explore.gathering import Pages
+from mini_tf.explore.comparison import (
+    FAMOUS,
+    Descent,
+    _cosine,
+    _gradients,
+    bug_named,
+    compare_bugs,
+    compare_repair,
+    differences,
+)
+from mini_tf.explore.page_data import PageData
 from mini_tf.gradcheck.learner import load
 from mini_tf.gradcheck.planting.editing import place_of_edit, planted
 from mini_tf.gradcheck.report import Change, Report
@@ -21,18 +30,18 @@ def read():
     return tiny_reading()
 
 
-def beside(read, *names):
-    pages = Pages(read.axes)
+def compared(read, *names):
+    pages = PageData(read.axes)
     base = pages.record(read.run)
-    found, right = bugs_beside(read, base, lambda: pages.record(read.run, with_parts=False), names)
+    found, right = compare_bugs(read, base, lambda: pages.record(read.run, with_parts=False), names)
     return pages, base, found, right
 
 
 def test_every_line_that_differs_is_marked_and_no_other(read):
     bug = bug_named("layer_norm: γ forgotten")
-    pages, base, (found,), _ = beside(read, bug.name)
+    pages, base, (found,), _ = compared(read, bug.name)
     with planted(bug):
-        wrong = Pages(read.axes)
+        wrong = PageData(read.axes)
         other = wrong.record(read.run)
     assert len(other.lines) == len(base.lines)
     for number, (right, line) in enumerate(zip(base.lines, other.lines)):
@@ -53,7 +62,7 @@ def test_every_line_that_differs_is_marked_and_no_other(read):
 
 def test_gradients_returned_under_other_names_are_marked(read):
     """`return dz, dz` for `return dz, dz * on`: the second is dy, whatever it is called."""
-    pages, base, (found,), _ = beside(read, "residual_relu: pattern lost")
+    pages, base, (found,), _ = compared(read, "residual_relu: pattern lost")
     bug = bug_named("residual_relu: pattern lost")
     edited = [n for n, line in enumerate(base.lines) if line.frame.sheet.title == "residual_relu" and line.first == place_of_edit(bug)[1]]
     assert len(edited) == 2                              # two layers
@@ -62,7 +71,7 @@ def test_gradients_returned_under_other_names_are_marked(read):
 
 
 def test_lines_that_no_longer_run_are_marked(read):
-    _, base, (found,), _ = beside(read, "MultiHeadAttention: key's way back forgotten")
+    _, base, (found,), _ = compared(read, "MultiHeadAttention: key's way back forgotten")
     missing = [base.lines[number] for number, made in found.lines.items() if made is None]
     assert missing
     assert {line.frame.sheet.title for line in missing} >= {"linear", "Linear"}
@@ -72,7 +81,7 @@ def test_afterwards_everything_is_as_it_was(read):
     model, formula = read.model, ops.layer_norm.formula
     code, data = formula.__code__, {name: p.data.copy() for name, p in model.parameters().items()}
     source = linecache.getlines(code.co_filename)
-    beside(read, "layer_norm: γ forgotten", "attention: scale forgotten in dquery")
+    compared(read, "layer_norm: γ forgotten", "attention: scale forgotten in dquery")
     assert formula.__code__ is code
     assert linecache.getlines(code.co_filename) == source
     for name, p in model.parameters().items():
@@ -82,7 +91,7 @@ def test_afterwards_everything_is_as_it_was(read):
 
 @pytest.mark.exhaustive
 def test_by_default_bugs_that_matter_here_are_chosen(read):
-    _, _, found, right = beside(read)
+    _, _, found, right = compared(read)
     assert 4 <= len(found) <= 6
     assert {one.name for one in found} <= set(FAMOUS)
     assert all(one.lines and one.words and one.losses for one in found)
@@ -95,11 +104,11 @@ def test_by_default_bugs_that_matter_here_are_chosen(read):
 ])  # fmt: skip
 def test_a_bug_that_cannot_be_shown_is_one_sentence(read, name, message):
     with pytest.raises(UserError, match=message):
-        beside(read, name)
+        compared(read, name)
 
 
 def test_a_bug_that_raises_shows_how_far_it_came(read):
-    _, _, (found,), _ = beside(read, "linear: W not transposed")
+    _, _, (found,), _ = compared(read, "linear: W not transposed")
     assert "matmul" in found.error
     assert found.cosine is None
 
@@ -122,9 +131,9 @@ def test_changes_that_the_checker_has_found_are_made_together(tmp_path, rng, sec
     path = tmp_path / "mine.py"
     path.write_text(TWO_MISTAKES, encoding="utf-8")
     f, (x, w), _ = load(f"{path}::product", ["x=3,4", "w=3,4"])
-    pages, dy = Pages(), rng.standard_normal((3, 4))
+    pages, dy = PageData(), rng.standard_normal((3, 4))
 
-    def run(on_backward):
+    def run(on_backward=lambda: None):
         _, backward = f(x, w)
         on_backward()
         return backward(dy)
@@ -134,12 +143,12 @@ def test_changes_that_the_checker_has_found_are_made_together(tmp_path, rng, sec
         for line, before, after in ((4, "dx = dy", "dx = dy * w"), (5, "dw = dy", second))
     ])  # fmt: skip
     code = f.__code__
-    found = put_right(report, [f], pages.record(run), lambda: pages.record(run))
+    found = compare_repair(report, run, pages.record(run), lambda: pages.record(run))
     assert f.__code__ is code
     if not is_right:
         assert found is None
         return
-    assert found.place == (str(path), 4)
+    assert (found.file, found.line) == (str(path), 4)
     assert found.edited.strip() == "dx = dy * w"
     assert found.about == "A factor is missing. These 2 changes together make it right."
     right = {name: decoded(pages.store.arrays[ref]) for made in found.lines.values() for name, ref in made if isinstance(ref, int)}
@@ -173,5 +182,5 @@ def test_descent_is_plain_gradient_descent(read):
 
 
 def test_two_runs_of_the_same_do_not_differ(read):
-    pages = Pages(read.axes)
+    pages = PageData(read.axes)
     assert differences(pages.record(read.run), pages.record(read.run)) == ({}, {})

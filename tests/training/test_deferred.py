@@ -4,8 +4,8 @@ from mini_tf.backend import array_module, to_device_of, to_host
 from mini_tf.layers import Layer, Parameter
 from mini_tf.models import LanguageTransformer
 from mini_tf.training import SGD, Adam, RandomWindows, Training, Watcher, fit
-from mini_tf.training.state import NotFinite
-from mini_tf.training.unread import READ_EVERY
+from mini_tf.training.deferred import READ_EVERY
+from mini_tf.training.guard import NotFinite
 from tests.kernels.simulator import gpu_of_strict, to_gpu  # noqa: F401
 from tests.strict import counting, strict
 
@@ -69,7 +69,7 @@ def _transformer(move, seed=0):
 @pytest.mark.parametrize("make", [_line, _transformer])
 def test_the_same_training_as_with_losses_read_at_once(make, to_gpu):  # noqa: F811
     late, at_once = make(to_gpu), make(to_gpu)
-    returned = [late.one_step(late=True)[0] for _ in range(STEPS)]
+    returned = [late.one_step(defer=True)[0] for _ in range(STEPS)]
     losses = [at_once.one_step()[0] for _ in range(STEPS)]
     assert returned[0] == returned[READ_EVERY - 1] == pytest.approx(losses[0], rel=1e-5)
     assert returned[READ_EVERY] == pytest.approx(losses[READ_EVERY], rel=1e-4)
@@ -84,13 +84,13 @@ def test_the_same_training_as_with_losses_read_at_once(make, to_gpu):  # noqa: F
 def test_a_step_that_is_not_observed_waits_for_nothing(gpu_of_strict):  # noqa: F811
     training = _line(strict)
     for _ in range(2):
-        training.one_step(late=True)                     # the first loss of all is read, to be shown
+        training.one_step(defer=True)                     # the first loss of all is read, to be shown
     with counting() as counts:
         for _ in range(READ_EVERY - 2):
-            training.one_step(late=True)
+            training.one_step(defer=True)
     assert counts["waits"] == 0
     with counting() as counts:
-        training.one_step(late=True)
+        training.one_step(defer=True)
     assert counts["waits"] == 1                          # for sixteen losses
 
 
@@ -99,7 +99,7 @@ def test_a_step_that_is_not_observed_waits_for_nothing(gpu_of_strict):  # noqa: 
 def test_the_step_that_is_not_finite_is_found_again(bad, number, to_gpu):  # noqa: F811
     late, at_once = (_line(to_gpu, bad=bad, number=number) for _ in range(2))
     messages = []
-    for training, options in ((late, {"late": True}), (at_once, {})):
+    for training, options in ((late, {"defer": True}), (at_once, {})):
         with pytest.raises(NotFinite, match=rf"at step {bad + 1}, expected a number") as error:
             for _ in range(STEPS):
                 training.one_step(**options)
@@ -115,7 +115,7 @@ def test_the_step_that_is_not_finite_is_found_again(bad, number, to_gpu):  # noq
     assert numbers["counts"].get("t", {}) == expected["counts"].get("t", {})
     assert len(numbers["since"]["losses"]) == bad
     late.batches.bad = None                              # the training goes on, as if nothing had been
-    late.one_step(late=True)
+    late.one_step(defer=True)
     late.settle()
     assert late.step == bad + 1
 
@@ -132,19 +132,19 @@ def test_fit_reads_all_losses_of_a_row(to_gpu):  # noqa: F811
     assert all(isinstance(loss, float) for _, loss in seen)
 
 
-def test_a_state_has_the_losses_that_were_unread(to_gpu):  # noqa: F811
+def test_a_state_has_the_losses_that_were_deferred(to_gpu):  # noqa: F811
     training = _line(to_gpu)
     for _ in range(5):
-        training.one_step(late=True)
+        training.one_step(defer=True)
     assert len(training.state()[1]["since"]["losses"]) == 5
 
 
-def test_what_cannot_be_left_unread_is_read_at_once(gpu_of_strict):  # noqa: F811
+def test_what_cannot_be_deferred_is_read_at_once(gpu_of_strict):  # noqa: F811
     for training in (_line(np.array), Training(Line(strict), Numbers(), SGD(0.1))):
-        losses = [training.one_step(late=True)[0] for _ in range(3)]
-        assert training.unread is None
+        losses = [training.one_step(defer=True)[0] for _ in range(3)]
+        assert training.deferred is None
         assert training.since["losses"] == losses
     doubles = _line(lambda x: strict(x.astype(np.float64)))
-    doubles.one_step(late=True)
-    assert doubles.unread is None
+    doubles.one_step(defer=True)
+    assert doubles.deferred is None
     assert array_module(doubles.model.w.data).__name__ == "strict_library"

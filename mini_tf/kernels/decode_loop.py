@@ -1,0 +1,120 @@
+"""The loop that decodes: one word after another goes through a whole TransformerLayer, see `decode_layer.py`."""
+
+from mini_tf.kernels.compiling import FAST, compiled
+from mini_tf.kernels.elementary import ONE, ZERO, f4, normal_distribution
+from mini_tf.kernels.loops import norm_of_rows, softmax_of_rows
+
+import numpy as np
+from numba import njit
+
+
+@njit(fastmath=FAST)
+def row_times(x, W, b):
+    """x·W + b for one row x; without a bias, b is empty"""
+    y = np.zeros(W.shape[1], np.float32)
+    for j in range(b.size):
+        y[j] = b[j]
+    for i in range(x.size):
+        factor, row = x[i], W[i]
+        for j in range(y.size):
+            y[j] += factor * row[j]
+    return y
+
+
+@njit(fastmath=FAST, error_model="numpy")
+def heads_of_one_word(query, scale, bias, keys, values):
+    """The heads (H·m,) of one query (H·m,), which sees the keys and values (H, words, m);   see ops.attention
+
+    bias (H, words), or empty
+    """
+    H, words, m = keys.shape
+    A, heads = np.empty((H, words), np.float32), np.zeros(H * m, np.float32)
+    for h in range(H):
+        q = query[h * m : (h + 1) * m]
+        for t in range(words):
+            key, score = keys[h, t], ZERO
+            for i in range(m):
+                score += q[i] * key[i]
+            A[h, t] = scale * score + bias[h, t] if bias.size else score
+    largest, total = np.empty(H, np.float32), np.empty(H, np.float32)
+    softmax_of_rows(0, H, A, ONE if bias.size else scale, largest, total, ZERO if bias.size else f4(np.nan))
+    for h in range(H):
+        head = heads[h * m : (h + 1) * m]
+        for t in range(words):
+            weight, value = A[h, t], values[h, t]
+            for i in range(m):
+                head[i] += weight * value[i]
+    return heads
+
+
+@njit(fastmath=FAST)
+def added(x, y, relu):
+    """x + y, or x + max(y, 0)"""
+    z = np.empty(x.size, np.float32)
+    for i in range(x.size):
+        z[i] = x[i] + (max(y[i], ZERO) if relu else y[i])
+    return z
+
+
+@njit(fastmath=FAST, error_model="numpy")
+def normed(x, gamma, beta, eps):
+    y, mean, r = np.empty((1, x.size), np.float32), np.empty(1, np.float32), np.empty(1, np.float32)
+    norm_of_rows(0, 1, x.reshape(1, x.size), gamma, beta, eps, y, mean, r)
+    return y[0]
+
+
+@njit
+def fit(x, W, b, y):
+    """True if y = x·W + b is possible, for rows of these sizes; b may be empty"""
+    return W.shape == (x, y) and (b.size == 0 or b.size == y)
+
+
+BEFORE, AFTER = 1, 2         # places of a layer norm, as in layers/transformer.py
+
+
+@compiled(
+    "b1(f4[:, ::1], f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], f4, "
+    "f4[:, :, ::1], f4[:, :, ::1], f4[:, :, ::1], i8, i8, f4, f4[::1], f4[::1], b1, "
+    "f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], b1, f4[::1], f4[::1], f4[:, ::1])"
+)
+def decode(
+    x, W_query, b_query, W_key, b_key, W_value, b_value, W_output, b_output, scale, bias, keys, values, past,
+    norm, eps, gamma, beta, relu, W_inner, b_inner, W_outer, b_outer, gelu, gamma_2, beta_2, y,
+):  # fmt: skip
+    """A TransformerLayer's y (new, n) for words x (new, n), which come after the `past` words in keys, values (H, T, m)
+
+    Their own keys and values are added to them. bias: (H, new, past + new). What a layer does not have is empty. Gives
+    False, and does nothing, if the memory is full, the scale is not above 0, or shapes do not fit.
+    """
+    (new, n), (H, T, m), f = x.shape, keys.shape, W_inner.shape[1]
+    in_attention = fit(n, W_query, b_query, H * m) and fit(n, W_key, b_key, H * m) and fit(n, W_value, b_value, H * m)
+    in_norm = norm == 0 or (gamma.size == beta.size == n and (f == 0 or gamma_2.size == beta_2.size == n))
+    in_feed_forward = f == 0 or (fit(n, W_inner, b_inner, f) and fit(f, W_outer, b_outer, n))
+    in_memory = past + new <= T and values.shape == keys.shape and (not bias.size or bias.shape == (H, new, past + new))
+    if not (in_attention and fit(H * m, W_output, b_output, n) and in_norm and in_feed_forward and in_memory):
+        return False
+    if not scale > ZERO:
+        return False
+    for t in range(new):
+        word, seen = x[t], past + t + 1                  # it sees the words before it, and itself
+        z = normed(word, gamma, beta, eps) if norm == BEFORE else word
+        query, key, value = row_times(z, W_query, b_query), row_times(z, W_key, b_key), row_times(z, W_value, b_value)
+        for h in range(H):
+            for i in range(m):
+                keys[h, seen - 1, i], values[h, seen - 1, i] = key[h * m + i], value[h * m + i]
+        own_bias = bias[:, t if bias.size else 0]
+        heads = heads_of_one_word(query, scale, own_bias, keys[:, :seen], values[:, :seen])
+        word = added(word, row_times(heads, W_output, b_output), relu)
+        if norm == AFTER:
+            word = normed(word, gamma, beta, eps)
+        if f:
+            z = normed(word, gamma_2, beta_2, eps) if norm == BEFORE else word
+            a = row_times(z, W_inner, b_inner)
+            for i in range(f):
+                a[i] = a[i] * normal_distribution(a[i])[0] if gelu else max(a[i], ZERO)
+            word = added(word, row_times(a, W_outer, b_outer), relu)
+            if norm == AFTER:
+                word = normed(word, gamma_2, beta_2, eps)
+        for i in range(n):
+            y[t, i] = word[i]
+    return True
