@@ -17,16 +17,17 @@ KINDS = [(cell, attention) for cell in ("lstm", "gru") for attention in ("multip
 
 
 def made(cell="lstm", attention="multiplicative", **options):
-    return RecurrentTranslator(7, 7, cell=cell, attention=attention, n=4, k=6, T=6, dtype="float64", **options)
+    return RecurrentTranslator(7, 7, **{"n": 4, "k": 6, "T": 6, "dtype": "float64"} | options, cell=cell, attention=attention)
 
 
-@pytest.mark.parametrize(("cell", "attention"), KINDS)
-@pytest.mark.parametrize("L", [1, 2])
+@pytest.mark.parametrize(("cell", "attention", "L"), [
+    ("lstm", "multiplicative", 2), ("lstm", "additive", 1), ("lstm", "none", 1), ("gru", "multiplicative", 1),
+])  # fmt: skip
 def test_gradients(cell, attention, L, rng):
-    model = made(cell, attention, L=L, dropout=0.3)
+    model = made(cell, attention, L=L, k=4, dropout=0.3)
     for parameter in model.parameters().values():        # away from 0, where attention would hardly depend on h
         parameter.data = rng.standard_normal(parameter.data.shape)
-    batch = SentenceBatch(SOURCE, TARGET)
+    batch = SentenceBatch(SOURCE[:2], TARGET[:2])
     report = judge(lambda: model.loss(batch, np.random.default_rng(1)), params=model.parameters())
     assert report.verdict == "PASS", report
 
