@@ -10,7 +10,7 @@ from mini_tf.layers import Dropout, Embedding, Layer, Linear, TiedReadout
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.layers.gated import CELLS, BothDirections, of_h
 from mini_tf.layers.linear import normal
-from mini_tf.layers.sequence_attention import SCORES, SequenceAttention
+from mini_tf.layers.sequence_attention import SCORES
 from mini_tf.models.objectives import words_of_sentences
 from mini_tf.models.options import check_choice, check_dropout, check_dtype, check_share, check_sizes, options_of
 from mini_tf.models.saved import SavedModel
@@ -29,8 +29,8 @@ class RecurrentTranslator(SavedModel, Layer):
 
     source_words, target_words   sizes of the vocabularies
     cell          "lstm" or "gru"
-    attention     "multiplicative" or "additive" scores, see SequenceAttention; "none": the decoder knows of the source
-                  what is in its first state, one vector, and nothing else
+    attention     "multiplicative" or "additive" scores; "none": the decoder knows of the source what is in its first
+                  state, one vector, and nothing else
     n, k, L       embedding dimension; entries of a state; layers of the encoder, which read in both directions, and of
                   the decoder
     T             the most words of a source sentence, and of a translation with its [SOS]
@@ -65,7 +65,7 @@ class RecurrentTranslator(SavedModel, Layer):
         self.encoder = [BothDirections(size, k, rng, cell, dtype) for size in sizes]
         self.decoder = [CELLS[cell](size, k, rng, dtype, start=False) for size in sizes]
         self.first_states = [Linear(k, layer.parts * k, rng, dtype=dtype) for layer in self.decoder]
-        self.attention = None if attention == "none" else SequenceAttention(k, k, rng, attention, dtype)
+        self.attention = None if attention == "none" else SCORES[attention](k, k, rng, dtype)
         self.combine = Linear(k if attention == "none" else 2 * k, n, rng, dtype=dtype)
         self.readout = TiedReadout(self.target_table)
         self.dropout = Dropout(dropout)
@@ -155,7 +155,7 @@ class RecurrentTranslator(SavedModel, Layer):
                 k = h.shape[-1]
                 dh, dz = attention_backward(dx[..., k:])
                 dx = dx[..., :k] + dh
-            dstates = []
+            dstates: list[Array] = []
             for dropout_backward, of_layer, layer_backward in reversed(backwards):
                 dx, dstate = layer_backward(of_h(dx, of_layer))
                 dx = dropout_backward(dx)
@@ -197,7 +197,8 @@ class RecurrentWriter:
     def read(self, words: Array) -> Array:
         """Scores (B, k, c) of what follows one more word of each hypothesis: words (B, k)"""
         B, self.k = words.shape
-        z, mask = (None if x is None else x.repeat(self.k, axis=0) for x in (self.z, self.mask))
+        z = self.z.repeat(self.k, axis=0)
+        mask = None if self.mask is None else self.mask.repeat(self.k, axis=0)
         Phi, self.states, _ = self.model.decode(words.reshape(-1, 1), self.states, z, mask)
         return self.model.readout(Phi.reshape(B, self.k, -1))[0]
 
@@ -205,7 +206,8 @@ class RecurrentWriter:
         """Go on with these sentences (B′,), and these hypotheses of each (B′, k′)."""
         rows = (sentences[:, None] * self.k + hypotheses).reshape(-1)
         self.states = [state[:, rows] for state in self.states]
-        self.z, self.mask = (None if x is None else x[sentences] for x in (self.z, self.mask))
+        self.z = self.z[sentences]
+        self.mask = None if self.mask is None else self.mask[sentences]
 
 
 def mask_of(source: Array, z: Array) -> Array | None:

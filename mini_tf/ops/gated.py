@@ -40,7 +40,7 @@ def lstm(
         hc[0, :, t], hc[1, :, t] = h, c
         steps.append((*before, i, f, g, o, c))
 
-    def backward(dhc):                                   # keeps x, Wx, Wh, present, steps
+    def backward(dhc: Array) -> tuple[Array | None, ...]:            # keeps x, Wx, Wh, present, steps
         dh_next, dc_next = xp.zeros_like(h0), xp.zeros_like(c0)          # what step t + 1 passes back to h_t and c_t
         da = xp.empty_like(from_below)
         for t in reversed(range(x.shape[1])):
@@ -94,7 +94,7 @@ def gru(
         h = keep_absent(xp, present, t, z * h + (1 - z) * g, h)
         states[:, t] = h
 
-    def backward(dstates):                               # keeps x, Wx, Wh, present, steps
+    def backward(dstates: Array) -> tuple[Array | None, ...]:        # keeps x, Wx, Wh, present, steps
         dh_next = xp.zeros_like(h0)                      # what step t + 1 passes back to h_t
         da, du = xp.empty_like(from_below), xp.empty_like(from_below)
         for t in reversed(range(x.shape[1])):
