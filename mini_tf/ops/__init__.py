@@ -25,9 +25,11 @@ dropout, recurrent, pointer. What makes a function an op is in op.py, what Adam 
 """
 
 from mini_tf.ops.activations import gelu, relu, residual_relu, sigmoid, tanh
+from mini_tf.ops.additive_attention import additive_attention
 from mini_tf.ops.attention import attention
 from mini_tf.ops.dropout import dropout
 from mini_tf.ops.embedding import embedding
+from mini_tf.ops.gated import gru, lstm
 from mini_tf.ops.linear import linear
 from mini_tf.ops.losses import cross_entropy, mse
 from mini_tf.ops.normalization import layer_norm
@@ -38,7 +40,7 @@ from mini_tf.ops.recurrent import rnn
 from mini_tf.ops.softmax import masked_softmax, softmax
 
 __all__ = [
-    "attention", "copied", "cross_entropy", "dropout", "embedding", "gelu", "layer_norm", "linear", "masked_softmax",
+    "additive_attention", "attention", "copied", "cross_entropy", "dropout", "embedding", "gelu", "gru", "layer_norm", "linear", "lstm", "masked_softmax",
     "mean_pool", "mixture_cross_entropy", "mse", "relu", "residual_relu", "rnn", "sigmoid", "softmax", "sum_pool",
     "tanh",
 ]  # fmt: skip
