@@ -55,4 +55,6 @@ class AdditiveAttention(Layer):
         return context, backward
 
 
-SCORES = {"multiplicative": MultiplicativeAttention, "additive": AdditiveAttention}
+SCORES: dict[str, type[MultiplicativeAttention] | type[AdditiveAttention]] = {
+    "multiplicative": MultiplicativeAttention, "additive": AdditiveAttention,
+}  # fmt: skip

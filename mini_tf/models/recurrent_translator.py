@@ -11,8 +11,8 @@ from mini_tf.layers.embedding import ABSENT
 from mini_tf.layers.gated import CELLS, BothDirections, of_h
 from mini_tf.layers.linear import normal
 from mini_tf.layers.sequence_attention import SCORES
-from mini_tf.models.objectives import words_of_sentences
-from mini_tf.models.options import check_choice, check_dropout, check_dtype, check_share, check_sizes, options_of
+from mini_tf.models.objectives import label_cross_entropy
+from mini_tf.models.options import check_choice, check_dtype, check_rates, check_sizes, options_of
 from mini_tf.models.saved import SavedModel
 from mini_tf.types import Array, Backward
 
@@ -37,8 +37,8 @@ class RecurrentTranslator(SavedModel, Layer):
     dropout       share of the entries of word vectors, of what a layer passes up and of Φ dropped in training
     smoothing     of the labels in training: see ops.cross_entropy
 
-    Each layer of the decoder starts at tanh(last·W + b), last the encoder's states after the last word, →, and after the
-    first, ←. E, the table of the target words' vectors, is the readout, too.
+    Each layer of the decoder starts at tanh(last·W + b); last: the encoder's states after the last word, →, and after
+    the first, ←. E, the table of the target words' vectors, is the readout, too.
     A batch is that of a Translator. Raises UserError for sizes and options that do not fit together.
     Source: Sutskever, Vinyals, Le 2014, arXiv:1409.3215; Bahdanau, Cho, Bengio 2015, arXiv:1409.0473; Luong, Pham,
     Manning 2015, arXiv:1508.04025; CMU 10-417 HW3a
@@ -53,8 +53,7 @@ class RecurrentTranslator(SavedModel, Layer):
         check_sizes(source_words=source_words, target_words=target_words, n=n, k=k, L=L, T=T)
         check_choice("cell", cell, CELLS)
         check_choice("attention", attention, [*SCORES, "none"])
-        check_dropout(dropout)
-        check_share("smoothing", smoothing)
+        check_rates(dropout=dropout, smoothing=smoothing)
         check_dtype(dtype)
         if k % 2:
             raise UserError(f"k is {k}, expected an even k: half of the encoder's states read in each direction")
@@ -82,7 +81,7 @@ class RecurrentTranslator(SavedModel, Layer):
         Phi, _, decode_backward = self.decode(batch.target[:, :-1], first, z, mask_of(batch.source, z), rng)
         logits, readout_backward = self.readout(Phi)                                 # (B, U + 1, c)
         smoothing = 0.0 if rng is None else self.smoothing
-        loss, loss_backward = words_of_sentences(logits, batch.target[:, 1:], smoothing)
+        loss, loss_backward = label_cross_entropy(logits, batch.target[:, 1:], ABSENT, smoothing)
 
         def backward(dloss: float = 1.0) -> None:
             dfirst, dz = decode_backward(readout_backward(loss_backward(dloss)))

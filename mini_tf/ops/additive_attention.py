@@ -4,7 +4,7 @@ from mini_tf.backend import array_module
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import transpose
 from mini_tf.ops.softmax import masked_softmax, softmax
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Gradients
 
 
 @op("query (…, Tq, m), key (…, Tk, m), value (…, Tk, d), v (m), mask (*) bool")
@@ -30,7 +30,7 @@ def additive_attention(
     scores = H @ v                                       # (…, Tq, Tk)
     A, softmax_backward = softmax(scores) if mask is None else masked_softmax(scores, mask)
 
-    def backward(dY):                                    # keeps value, v, H, A
+    def backward(dY: Array) -> Gradients:                # keeps value, v, H, A
         dA = dY @ transpose(value)                       # (…, Tq, Tk)
         dvalue = transpose(A) @ dY                       # (…, Tk, d)
         dscores = softmax_backward(dA) if mask is None else softmax_backward(dA)[0]

@@ -1,9 +1,11 @@
 """Recurrent networks whose gates decide what is kept: LSTM and GRU, and backpropagation through time."""
 
+from typing import Any
+
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import sum_to, transpose
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Gradients
 
 
 @op("x (B, T, n), h0 (B, k), c0 (B, k), Wx (n, gates), Wh (k, gates), b (gates), present (B, T) bool")
@@ -40,7 +42,7 @@ def lstm(
         hc[0, :, t], hc[1, :, t] = h, c
         steps.append((*before, i, f, g, o, c))
 
-    def backward(dhc: Array) -> tuple[Array | None, ...]:            # keeps x, Wx, Wh, present, steps
+    def backward(dhc: Array) -> Gradients:               # keeps x, Wx, Wh, present, steps
         dh_next, dc_next = xp.zeros_like(h0), xp.zeros_like(c0)          # what step t + 1 passes back to h_t and c_t
         da = xp.empty_like(from_below)
         for t in reversed(range(x.shape[1])):
@@ -94,7 +96,7 @@ def gru(
         h = keep_absent(xp, present, t, z * h + (1 - z) * g, h)
         states[:, t] = h
 
-    def backward(dstates: Array) -> tuple[Array | None, ...]:        # keeps x, Wx, Wh, present, steps
+    def backward(dstates: Array) -> Gradients:           # keeps x, Wx, Wh, present, steps
         dh_next = xp.zeros_like(h0)                      # what step t + 1 passes back to h_t
         da, du = xp.empty_like(from_below), xp.empty_like(from_below)
         for t in reversed(range(x.shape[1])):
@@ -114,11 +116,11 @@ def gru(
     return states, backward
 
 
-def sigmoid(xp, a: Array) -> Array:
+def sigmoid(xp: Any, a: Array) -> Array:
     return 0.5 * (1 + xp.tanh(0.5 * a))                  # which cannot overflow
 
 
-def keep_absent(xp, present: Array | None, t: int, new: Array, old: Array | float) -> Array:
+def keep_absent(xp: Any, present: Array | None, t: int, new: Array, old: Array | float) -> Array:
     """`new` for texts that have a word at step t, `old` for the others"""
     return new if present is None else xp.where(present[:, t, None], new, old)
 
@@ -127,4 +129,4 @@ def check_sizes(op: str, x: Array, Wx: Array, gates: int, k: int) -> None:
     if x.shape[1] == 0:
         raise ValueError(f"{op}: x has T = 0 words, expected at least one; the state after no words is h0")
     if Wx.shape[1] != gates * k:
-        raise ValueError(f"{op}: the weights have {Wx.shape[1]} columns, expected {gates}·k = {gates * k}: k for each gate")
+        raise ValueError(f"{op}: the weights have {Wx.shape[1]} columns, expected {gates}·k = {gates * k}")
