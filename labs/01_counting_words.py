@@ -3,18 +3,18 @@
 #
 # Sources: USC CSCI 567 (spring 2024), lecture 8, Markov chains and n-gram models: slides without a printed address,
 # which follow <https://web.stanford.edu/class/cs224n/>. UMass CS685 (fall 2020), neural language models, the part that
-# looks back at n-gram models: <https://people.cs.umass.edu/~miyyer/cs685/>, recording
+# reviews n-gram models: <https://people.cs.umass.edu/~miyyer/cs685/>, recording
 # <https://www.bilibili.com/video/BV1BL411t7RV>.
 #
-# A language model gives each word a probability, given the words before it. This lab makes language models without any
-# network: it counts, and divides. You will
+# A language model gives each word a probability, given the words before it. This lab builds language models without any
+# network, by counting and dividing. You will
 #
-# - learn a Markov chain from ten days of weather, by hand, and see that no other chain fits better,
+# - fit a Markov chain to ten days of weather, by hand, and see that no other chain fits better,
 # - count 262,864 words of Shakespeare, and ask what comes after "the Duke of",
-# - shorten a history that never occurred, and learn which of its words to drop first,
+# - back off from a history that never occurred, and learn which of its words to drop first,
 # - see why counting alone fails on three in ten word pairs of a new text: probability 0, or 0/0.
 #
-# `01b_smoothing.py` repairs that, and sets the bar that every network of the later labs has to clear.
+# `01b_smoothing.py` repairs that, and sets the baseline that every network of the later labs has to beat.
 #
 # Letters: **c** different words; **K** the order of an n-gram model: the number of words in an n-gram, the predicted
 # one included (`order` in the code; the sources' n); **w** a word, **h** its history, the K − 1 words before it;
@@ -67,7 +67,7 @@ quick_mode("Lab 01: Markov chains, n-gram models, sparsity")
 
 # %%
 def count_chain(sequences, states):
-    """(π, A) of a Markov chain by maximum likelihood: counting and dividing
+    """(π, A) of a Markov chain by maximum likelihood, that is, by counting and dividing
 
     π_s = sequences that start in s / sequences,   A_ss′ = transitions s → s′ / transitions from s
     sequences: arrays of integers below `states`  →  π (states,), A (states, states)
@@ -128,15 +128,15 @@ expect("ln P of the ten days, nats", about(-6.661, within=0.0005), best)
 # \pi_{x_1} + \sum_s [x_1 = s] \ln \pi_s + \sum_{ss'} \Big( \sum_{t \ge 2} [x_{t-1} = s,\; x_t = s'] \Big) \ln A_{ss'}
 # $$
 #
-# The bare $\pi_{x_1}$ is surplus. The sum beside it already is $\ln \pi_{x_1}$; to put an ln before the bare π instead
-# of crossing it out would count the start twice. Does it matter? We try all three: the start as ln π, as the slide has
-# it, and twice.
+# The bare $\pi_{x_1}$ does not belong there. The sum after it already is $\ln \pi_{x_1}$; putting an ln before the bare
+# π, instead of crossing it out, would count the start twice. Does it matter? We try all three: the start as ln π, as on
+# the slide, and counted twice.
 #
-# **Expect** the following. The probabilities of all 32 sequences of five days sum to 1 with ln π alone; with the
-# surplus, to $\sum_s \pi_s e^{\pi_s} = \sqrt{e} = 1.649$; with the start counted twice, to $\sum_s \pi_s^2 = 1/2$. For
-# the lecture's two sequences the surplus is $\pi_\text{sunny} + \pi_\text{rainy} = 1$ whatever π is: it makes them
-# *e* times as probable, and moves no maximum. But let a third sequence start with sun. Then it moves the maximum from
-# 2/3, the share that was counted, to $\sqrt{3} - 1 = 0.732$.
+# **Expect** the following. The probabilities of all 32 sequences of five days sum to 1 with ln π alone; with the extra
+# term, to $\sum_s \pi_s e^{\pi_s} = \sqrt{e} = 1.649$; with the start counted twice, to $\sum_s \pi_s^2 = 1/2$. For the
+# lecture's two sequences the extra term is $\pi_\text{sunny} + \pi_\text{rainy} = 1$ whatever π is: it makes them *e*
+# times as probable, and does not move the maximum. But add a third sequence that starts with sun, and the maximum moves
+# from 2/3, the counted share, to $\sqrt{3} - 1 = 0.732$.
 
 # %%
 STARTS = {"ln π": np.log, "π + ln π, the slide": lambda p: p + np.log(p), "ln π twice": lambda p: 2 * np.log(p)}
@@ -154,12 +154,12 @@ right, slide, twice = STARTS
 expect("sum over all sequences, ln π", about(1, within=1e-12), sums[right])
 expect("sum over all sequences, π + ln π", about(np.exp(0.5), within=1e-12), sums[slide])
 expect("sum over all sequences, ln π twice", about(0.5, within=1e-12), sums[twice])
-expect("what the surplus adds for the ten days, nats", about(1, within=1e-12), values[slide] - values[right])
+expect("what the extra term adds for the ten days, nats", about(1, within=1e-12), values[slide] - values[right])
 expect("best π(sunny) of three starts, ln π", about(2 / 3, within=5e-4), tops[right])
 expect("best π(sunny) of three starts, π + ln π", about(3**0.5 - 1, within=5e-4), tops[slide])
 
 # %% [markdown]
-# ### Is nothing else more likely?
+# ### Is no other chain more likely?
 #
 # Try it. **Expect** that none of 10,000 chains drawn at random beats the counted one, and that the best of them comes
 # within 0.02 nats. In the figure, each curve varies one row of A and leaves the other alone: the peaks are at 3/5 and
@@ -184,18 +184,19 @@ expect("top of the curve over A(rainy → rainy)", about(2 / 3, within=0.005), a
 show(lab_01.weather(WEATHER, pi, A, a, (over_sunny, over_rainy), best), "01_weather")
 
 # %% [markdown]
-# ### Weather that never was
+# ### Sampling from the chain
 #
-# A chain that can score a sequence can also make one: draw the first day from π, each next day from the row of the day
-# before. Two checks. Counting a long sample must give A back. And in the long run the share of sunny days settles where
-# as many days turn sunny as turn rainy: $\text{share} \cdot \frac{2}{5} = (1 - \text{share}) \cdot \frac{1}{3}$.
+# A chain that can score a sequence can also generate one: draw the first day from π, and each next day from the row of
+# the day before. Two checks: counting a long sample must recover A, and in the long run the share of sunny days settles
+# where as many days turn from rainy to sunny as from sunny to rainy:
+# $\text{share} \cdot \frac{2}{5} = (1 - \text{share}) \cdot \frac{1}{3}$.
 #
 # **Expect** a share of 5/11 = 0.455, and A, both to within 0.02 for 20,000 days.
 
 
 # %%
 def sample_chain(pi, A, length, rng):
-    """x_1 from π, each x_{t+1} from the row of x_t: the first state whose cumulated share exceeds a uniform number"""
+    """x_1 from π, x_{t+1} from the row of x_t: the first state whose cumulative probability exceeds a random number"""
     u, up_to = rng.random(length), A.cumsum(1)
     states = [np.searchsorted(pi.cumsum(), u[0], side="right")]
     for t in range(1, length):
@@ -245,8 +246,8 @@ expect("entries of the bigram table, millions", about(204, within=0.5), c * c / 
 #
 # (The CS685 lecture says that one divides by the probability of the prefix. It is the count.)
 #
-# **Expect** 33 of the 64 entries to be 0, although these are frequent words; rows with a favourite (after "my", a tenth
-# is "lord"), and rows without one (after "the", no word has more than 2.5 %).
+# **Expect** 33 of the 64 entries to be 0, although these are frequent words. **Expect** some rows to have a favourite
+# (after "my", a tenth is "lord") and some not (after "the", no word has more than 2.5 %).
 
 # %%
 SOME = ["I", "am", "will", "my", "good", "lord", "the", "king"]
@@ -282,15 +283,15 @@ show(lab_01.bigram_table(SOME, counts, probabilities), "01_bigram_table")
 # %% [markdown]
 # ## 3. The prefix game
 #
-# Both lectures ask for the word after "students opened their". A 4-gram model looks at three words, and divides:
+# Both lectures ask for the word after "students opened their". A 4-gram model looks at three words and divides the
+# counts:
 #
 # $$
 # p(w \mid \text{students opened their}) =
 # \frac{\text{count}(\text{students opened their } w)}{\text{count}(\text{students opened their})}
 # $$
 #
-# Our prefix is "the Duke of". **Expect** it to occur 34 times, York to come first with 9 of them, and the model to
-# agree.
+# Our prefix is "the Duke of". **Expect** it to occur 34 times, York to lead with 9 of them, and the model to agree.
 
 
 # %%
@@ -305,7 +306,7 @@ def next_words(words, history):
 
 
 def count(*words):
-    """How often these words stand in the training text, in this order."""
+    """How often these words occur in the training text, in this order."""
     return gram_counts(len(words))[words]
 
 
@@ -322,9 +323,9 @@ expect("p(York | the Duke of)", 9 / 34, divided["York"])
 expect("the model's p(York | the Duke of)", about(9 / 34, within=1e-12), p[0])
 
 # %% [markdown]
-# The method has two holes. **The first**: the numerator can be 0. Then the n-gram is impossible, and so is every text
+# The method fails in two ways. **First**, the numerator can be 0. Then the n-gram is impossible, and so is every text
 # that contains it, because one factor of 0 makes the whole product 0. **Expect** three ordinary phrases to be
-# impossible that occur five times altogether in the test text.
+# impossible, although they occur five times in the test text.
 
 # %%
 print("\nThe numerator can be 0")
@@ -341,13 +342,12 @@ expect("times that the test text has them", 5, sum(test_fours[phrase] for phrase
 
 # %% [markdown]
 # (The lecture's slide on longer histories defines the n-th order Markov chain by "previous n observations",
-# $X_t, \dots, X_{t-n+2}$. Count them: there are n − 1. An n-gram model of order K is a Markov chain of order K − 1; so
-# the bigram model, K = 2, is the plain Markov chain.)
+# $X_t, \dots, X_{t-n+2}$. Count them: there are n − 1. An n-gram model of order K is a Markov chain of order K − 1, so
+# the bigram model, K = 2, is the ordinary Markov chain.)
 #
-# **The second hole**: the denominator can be 0, and 0/0 says nothing at all. Let us fall into it, with the lecture's
-# own prefix.
+# **Second**, the denominator can be 0, and 0/0 says nothing at all. The lecture's own prefix is an example.
 #
-# **Expect** the vocabulary to refuse: of the three words, Shakespeare has only "their".
+# **Expect** an error from the vocabulary: of the three words, Shakespeare has only "their".
 
 # %%
 print("\nThe lecture's own prefix: students opened their ___")
@@ -366,7 +366,7 @@ expect("what remains with unknown='skip'", "their", vocabulary.decode(known))
 # then "their", as NGramModel does.
 #
 # **Expect** the model to answer with the row of "their", which was seen 423 times. The lecture's way ends with
-# "servants", seen seven times before seven different words: nothing to go by.
+# "servants", seen seven times before seven different words, which says nothing.
 
 
 # %%
@@ -399,17 +399,17 @@ expect("different words after servants, of 7", 7, len(next_words(train_words, ("
 # model of words that stand d apart. (Reading every d-th word makes such a text. The smoothing, Kneser-Ney's, and the
 # measure, nats per test word, the fewer the better, are those of `01b_smoothing.py`.)
 #
-# **Expect** 6.06 nats without any word. Nearness pays: the word just before saves 0.89 of them, the second word back
-# 0.35, and the third one 0.09, a tenth of what the first does.
+# **Expect** 6.06 nats without any word, and nearer words to tell more: the word just before saves 0.89 nats, the second
+# word back 0.35, and the third 0.09, a tenth of what the first saves.
 
 
 # %%
 def strided(ids, d):
-    """The same words in an order in which neighbours are words that stood d apart."""
+    """The same words, reordered so that words that were d apart become neighbours."""
     return np.concatenate([ids[start::d] for start in range(d)])
 
 
-print("\nWhat one word tells about the word d places on, nats per word")
+print("\nWhat one word tells about the word d places later, nats per word")
 alone = -NGramModel(1, c, discount=0.9).fit(train).log_probabilities(ids, first_test).mean()
 expect("no word", about(6.06, within=0.005), alone)
 for d, saved in ((1, 0.89), (2, 0.35), (3, 0.09)):
@@ -446,16 +446,16 @@ expect("trigrams that occur once", about(0.89, within=0.01), once[2], form="{:.0
 expect("4-gram table, share that is filled", about(5.25e-12, within=1e-14), seven.grams[3] / c**4)
 
 # %% [markdown]
-# The last column is the cure for the storage: keep only the n-grams that occur, sorted, and search. Its size grows with
-# the length of the text and not with $c^K$.
+# The last column shows how to solve the storage problem: keep only the n-grams that occur, sorted, and search. The size
+# grows with the length of the text and not with $c^K$.
 #
-# Nothing cures the sparsity. Take each word of the test with the K − 1 words before it. Either the n-gram is known
-# from training; or its history is known, but this word never came after it (maximum likelihood says 0); or not even the
-# history was ever seen (maximum likelihood says 0/0).
+# Nothing solves the sparsity problem. Take each word of the test with the K − 1 words before it. Either the n-gram is
+# known from training; or its history is known, but this word never followed it (maximum likelihood says 0); or not even
+# the history was ever seen (maximum likelihood says 0/0).
 #
 # **Expect** the first share to shrink fast: 70 % of the test's word pairs are known, but only one 4-gram in six. Of 100
-# pairs, 26 have probability 0, and 4 say 0/0. Order 1 has no history, and its zeros are the 4.3 % of test words that
-# are new.
+# pairs, 26 have probability 0, and 4 are 0/0. Order 1 has no history; its zeros are the 4.3 % of test words that are
+# new.
 
 # %%
 matched = seven.matched(ids, first_test - 1)             # the longest known gram that ends at each word, up to 7
@@ -484,16 +484,15 @@ show(lab_01.sparsity(list(ORDERS), c, len(train), seven.grams, {
 }), "01_sparsity")  # fmt: skip
 
 # %% [markdown]
-# ## What to take along
+# ## What to remember
 #
-# - Maximum likelihood for discrete things is counting and dividing. It believes that what it has not seen is
-#   impossible.
+# - Maximum likelihood for discrete variables is counting and dividing. It takes what it has not seen to be impossible.
 # - When a history has never occurred, drop its farthest word first: the nearest one tells most.
 # - A table of n-grams is empty almost everywhere. At order 4, 63 % of the histories of a new text are new, and nothing
 #   that treats each history on its own can learn about them. Networks share what they learn between histories: labs 02,
 #   03 and 06.
 #
-# Next: `01b_smoothing.py` gives every n-gram a probability, measures that in nats per word, and lets the models write.
+# Next: `01b_smoothing.py` gives every n-gram a probability, measures the models in nats per word, and has them write.
 #
-# Try: `shakespeare("clean")` for `shakespeare()`, a longer text without gaps. What happens to the table of sparsity? In
-# section 3, let d go on to 10.
+# Try: `shakespeare("clean")` for `shakespeare()`, a longer text without gaps. What happens to the sparsity table? In
+# section 3, continue up to d = 10.

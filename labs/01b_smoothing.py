@@ -2,17 +2,17 @@
 # # Lab 01b: smoothing
 #
 # Sources: USC CSCI 567 (spring 2024), lecture 8, n-gram models: slides without a printed address, which follow
-# <https://web.stanford.edu/class/cs224n/>. UMass CS685 (fall 2020), neural language models, the part that looks back at
+# <https://web.stanford.edu/class/cs224n/>. UMass CS685 (fall 2020), neural language models, the part that reviews
 # n-gram models: <https://people.cs.umass.edu/~miyyer/cs685/>. Kneser, Ney 1995,
-# <https://doi.org/10.1109/ICASSP.1995.479394>; Chen, Goodman 1998, <http://nrs.harvard.edu/urn-3:HUL.InstRepos:25104739>;
-# Brants et al. 2007, <https://aclanthology.org/D07-1090>.
+# <https://doi.org/10.1109/ICASSP.1995.479394>; Chen, Goodman 1998,
+# <http://nrs.harvard.edu/urn-3:HUL.InstRepos:25104739>; Brants et al. 2007, <https://aclanthology.org/D07-1090>.
 #
-# `01_counting_words.py` counted n-grams and divided. Counting alone calls 26 % of the words of a new text impossible,
-# given the word before them, and a single impossible word makes the whole text impossible. You will
+# `01_counting_words.py` counted n-grams and divided. Counting alone gives 26 % of the words of a new text probability
+# 0, given the word before them, and a single impossible word makes the whole text impossible. You will
 #
-# - repair that in five ways, which are one formula, and follow the best one number by number,
-# - measure all of them in nats per word: this is the bar that every network of the later labs has to clear,
-# - let the models write, and find out what nats do not measure.
+# - repair that in five ways, all of them cases of one formula, and compute the best one by hand,
+# - measure all of them in nats per word: the best is the baseline that every network of the later labs has to beat,
+# - have the models write, and find out what nats do not measure.
 #
 # Letters: **c** different words; **K** the order of an n-gram model: the number of words in an n-gram, the predicted
 # one included (`order` in the code; the sources' n); **w** a word, **h** its history, the K − 1 words before it; **δ**
@@ -44,7 +44,7 @@ WRITTEN = 200 if QUICK else 2000                         # the number of words t
 # ## The corpus
 #
 # 292,072 words of Shakespeare. We count in the first 90 %, and keep the last 10 % as a test. To choose settings, the
-# last 5 % of those 90 % stand in for the test: that is the *validation* part.
+# last 5 % of those 90 % take the place of the test: that is the *validation* part.
 
 # %%
 tokens = tokenize(shakespeare())
@@ -64,15 +64,15 @@ def gram_counts(order):
 
 
 def count(*words):
-    """How often these words stand in the training text, in this order."""
+    """How often these words occur in the training text, in this order."""
     return gram_counts(len(words))[words]
 
 
 # %% [markdown]
 # ## 1. Smoothing
 #
-# Smoothing takes probability from what was seen and gives it to what was not. All the ways of doing so that we try are
-# one formula, which goes up from order 0, where all words are equally likely:
+# Smoothing takes probability from what was seen and gives it to what was not. All the methods that we try are cases of
+# one recursive formula, which starts from order 0, where all words are equally likely:
 #
 # $$
 # p_K(w \mid h) = \text{share}(h\,w) + \text{rest}(h) \cdot p_{K-1}(w \mid h'), \qquad
@@ -80,8 +80,9 @@ def count(*words):
 # $$
 #
 # $h'$ is h without its first word, the farthest. $\text{share}(h\,w)$ is what an n-gram keeps for itself;
-# $\text{rest}(h)$ is what the history hands down, for the shorter one to distribute. They differ only in how much is
-# taken, and from which n-grams. An n-gram that never occurs has share 0; a history that never occurs has rest 1.
+# $\text{rest}(h)$ is what the history passes down, for the shorter history to distribute. The methods differ only in
+# how much is taken, and from which n-grams. An n-gram that never occurs has share 0; a history that never occurs has
+# rest 1.
 #
 # | smoothing | $\text{share}(h\,w)$ | $\text{rest}(h)$ |
 # | :--- | :--- | :--- |
@@ -91,15 +92,15 @@ def count(*words):
 # | Kneser-Ney | $(\text{count}^*(h\,w) - D)/\text{count}^*(h)$ | $D \cdot \text{followers}(h)/\text{count}^*(h)$ |
 # | modified Kneser-Ney | $(\text{count}^*(h\,w) - D_i)/\text{count}^*(h)$ | $\sum_i D_i\,N_i(h)/\text{count}^*(h)$ |
 #
-# Add-δ hands the rest straight to $p_0$, without the orders between. In stupid back-off α = 0.4, and Z makes the sum 1.
-# $\text{followers}(h)$ is the number of different words after h. Modified Kneser-Ney has three discounts: $D_1$ for
-# $\text{count}^*$ = 1, $D_2$ for 2, $D_3$ for 3 or more; $N_i(h)$ of the followers get $D_i$. $\text{count}^*$, a count
-# in another sense, comes below.
+# Add-δ passes the rest straight to $p_0$, skipping the orders between. In stupid back-off α = 0.4, and Z makes the
+# probabilities sum to one. $\text{followers}(h)$ is the number of different words after h. Modified Kneser-Ney has
+# three discounts: $D_1$ for $\text{count}^*$ = 1, $D_2$ for 2, $D_3$ for 3 or more; $N_i(h)$ of the followers get
+# $D_i$. $\text{count}^*$, a different kind of count, is defined below.
 #
 # ### Add-δ: simple and bad
 #
 # Pretend that each n-gram had been seen δ times more. The trouble is $\delta c$: with δ = 1, 34 real occurrences of
-# "the Duke of" stand against 14,295 pretended ones. **Expect** the probability of York to fall from 9/34, a quarter, to
+# "the Duke of" compete with 14,295 imaginary ones. **Expect** the probability of York to fall from 9/34, a quarter, to
 # 0.0007, and the model to agree with the formula.
 
 
@@ -123,11 +124,12 @@ expect("formula and model, largest difference", at_most(1e-12), max(abs(by_formu
 
 # %% [markdown]
 # Is there a good δ? Choose it on the validation words. The measure is the *cross-entropy*, the mean of $-\ln p$ over
-# the words, in nats per word: 0 for a prophet, ln c = 9.568 for a model that thinks all words equally likely.
+# the words, in nats per word: 0 for perfect foresight, ln c = 9.568 for a model that takes all words to be equally
+# likely.
 #
 # **Expect** the best δ of the bigram model to be 0.01, and the trigram model to be *worse* than the bigram model for
-# every δ, by more than one nat. More history should help. It cannot, because add-δ treats all unseen words after a
-# history alike: it never asks the shorter history.
+# every δ, by more than one nat. More history should help. It cannot, because add-δ treats all words unseen after a
+# history alike: it never consults the shorter history.
 
 
 # %%
@@ -153,22 +155,22 @@ expect("trigrams worse than bigrams by at least, nats", above(1),
        min(three - two for _, two, three in of_delta.values()))  # fmt: skip
 
 # %% [markdown]
-# ### The Francisco idea
+# ### Kneser and Ney's idea: count contexts, not occurrences
 #
-# Kneser and Ney asked what the shorter history should say when the longer one knows nothing. Chen and Goodman's example
-# is "Francisco": frequent in their newspaper, but only ever after "San". As a guess after *another* word it is bad,
-# however frequent it is. So at the lower orders do not count how often a word occurs, but *after how many different
-# words*: the company it keeps.
+# Kneser and Ney asked what the shorter history should predict when the longer one knows nothing. Chen and Goodman's
+# example is "Francisco": frequent in their newspaper text, but only ever after "San". As a guess after *another* word
+# it is bad, however frequent it is. So at the lower orders, do not count how often a word occurs, but *after how many
+# different words*: the company it keeps.
 #
 # $$
 # \text{company}(w) = \lvert \{ v : v\,w \text{ occurs} \} \rvert, \qquad
 # \text{continuation probability} = \frac{\text{company}(w)}{\sum_w \text{company}(w)}
 # $$
 #
-# Shakespeare has his Franciscos: "Tower" comes after "the", VINCENTIO after DUKE. Beside each we put the word of about
-# the same count that keeps the most company. The counts of a pair agree to 5 %, by our choice. **Expect** the
-# continuation probabilities to differ by factors from 9 to 120. ("And" with a capital is a Francisco too: it begins
-# lines, so before it there is a line break 99 times in 100.)
+# Shakespeare has his Franciscos: "Tower" comes after "the", VINCENTIO after DUKE. We compare each with the word of
+# about the same count that keeps the most company. The counts of a pair agree to within 5 %, by construction.
+# **Expect** the continuation probabilities to differ by factors from 9 to 120. ("And" with a capital is a Francisco
+# too: it begins lines, so before it there is a line break 99 times in 100.)
 
 # %%
 pairs = gram_counts(2)
@@ -177,7 +179,7 @@ company = Counter(w for _, w in pairs)                   # how many different wo
 different_pairs = len(pairs)
 
 
-def most_sociable(word):
+def most_company(word):
     """Of the words whose count is within 5 % (or 1) of this word's, the one with the most different words before it."""
     near = [w for w in occurs if abs(occurs[w] - occurs[word]) <= max(1, 0.05 * occurs[word])]
     return max(near, key=lambda w: company[w])
@@ -185,11 +187,11 @@ def most_sociable(word):
 
 print("\nCounts and company")
 print(f"  {'word':<12}{'occurs':>8}{'different words before it':>27}{'count/words':>13}{'continuation':>14}")
-sociable, factors = {}, []
+partner, factors = {}, []
 for word in ("VINCENTIO", "morrow", "Tower", "And"):
-    sociable[word] = most_sociable(word)
-    factors.append(company[sociable[word]] / company[word])
-    for w in (word, sociable[word]):
+    partner[word] = most_company(word)
+    factors.append(company[partner[word]] / company[word])
+    for w in (word, partner[word]):
         print(f"  {w:<12}{occurs[w]:>8,}{company[w]:>27,}"
               f"{occurs[w] / len(train):>13.6f}{company[w] / different_pairs:>14.6f}")
 expect("factor between continuations, the smallest", about(9.4, within=0.05), min(factors))
@@ -200,16 +202,16 @@ expect("times in 100 that a line break precedes And", about(99, within=0.5), 100
 # So Kneser-Ney counts in two ways: $\text{count}^*(h\,w)$ is how often $h\,w$ occurs at the top order, and how many
 # different words stand before it at the lower ones. As always, $\text{count}^*(h) = \sum_w \text{count}^*(h\,w)$.
 #
-# ### What is this idea worth?
+# ### How much does this idea gain?
 #
-# To see its effect alone, write the same discounting with plain counts at all orders. In the library a smoothing is a
-# function from counts to share and rest, and the table SMOOTHINGS is open: it takes three lines. **Expect** company to
-# save 0.10 nats per word at order 2 and 0.16 at order 3, with the same D.
+# To see its effect alone, we write the same discounting with plain counts at all orders. In the library a smoothing
+# method is a function from counts to share and rest, and new ones can be added to SMOOTHINGS: it takes three lines.
+# **Expect** company to save 0.10 nats per word at order 2 and 0.16 at order 3, with the same D.
 
 
 # %%
 def absolute_discounting(model, grams):
-    """share = (count(hw) − D)/count(h),   rest = D·(words that follow h)/count(h):  kneser_ney without the company"""
+    """share = (count(hw) − D)/count(h),   rest = D·(words that follow h)/count(h):  kneser_ney with plain counts"""
     for here in grams:
         yield discounted(here, here.count, discounts=np.full(len(here.key), model.discount))
 
@@ -224,8 +226,8 @@ for order, saved in ((2, 0.10), (3, 0.16)):
 # %% [markdown]
 # ### How much to take: the discount D
 #
-# Why take the *same* D from every count? Cut the training words into two halves. Take all bigrams that occur i times
-# in the first half. How often do they occur in the second, on average? If counts could be trusted, i times.
+# Why take the *same* D from every count? Split the training words into two halves. Take all bigrams that occur i times
+# in the first half. How often do they occur in the second, on average? If counts were reliable, i times.
 #
 # **Expect** fewer, by 0.73 for i = 1 and slowly more up to 1.39 for i = 6. Of those with i = 1, 84 % do not occur in
 # the second half at all.
@@ -237,19 +239,19 @@ print("\nBigrams that occur i times in one half of the training words")
 print(f"  {'i':>3}{'bigrams':>10}{'mean count in the other half':>31}{'less by':>10}")
 less_by = []
 for i in (1, 2, 3, 4, 5, 6):
-    these = [pair for pair, times in one.items() if times == i]
-    mean = np.mean([other[pair] for pair in these])
+    with_count_i = [pair for pair, times in one.items() if times == i]
+    mean = np.mean([other[pair] for pair in with_count_i])
     less_by.append(i - mean)
-    print(f"  {i:>3}{len(these):>10,}{mean:>31.2f}{less_by[-1]:>10.2f}")
+    print(f"  {i:>3}{len(with_count_i):>10,}{mean:>31.2f}{less_by[-1]:>10.2f}")
 expect("i = 1: less by", about(0.73, within=0.005), less_by[0])
 expect("i = 6: less by", about(1.39, within=0.005), less_by[-1])
 only_here = np.mean([other[pair] == 0 for pair, times in one.items() if times == 1])
 expect("of those with i = 1, not in the other half", about(0.84, within=0.005), only_here, form="{:.1%}")
 
 # %% [markdown]
-# The last column is the discount that the text itself asks for. It grows slowly with i, which is why the modified form
-# has three; one D for all is a compromise near 1. The validation words decide its exact value: count the first 95 % of
-# the training words, measure on the last 5 %, for many D.
+# The last column is the discount that the text itself suggests. It grows slowly with i, which is why the modified form
+# has three discounts; a single D is a compromise near 1. The validation words decide its exact value: count the first
+# 95 % of the training words, measure on the last 5 %, for many D.
 #
 # **Expect** a valley that is flat near D = 0.9 and rises on both sides: at order 3, D = 1 costs 0.05 nats more, D = 0.5
 # costs 0.26. (These losses lie above those of the test in section 2: 6.0 % of the validation words are new, and 4.3 %
@@ -299,13 +301,13 @@ for i, (D, expected) in enumerate(zip(discounts(N), (0.88, 1.18, 1.45)), 1):
     expect(f"D_{i}", about(expected, within=0.005), D)
 
 # %% [markdown]
-# ### Number by number
+# ### Kneser-Ney by hand
 #
-# Now the formula by hand, for a trigram model and the history "Duke of". Three words, three fates: York often came
-# after it; France never did, though "of France" is known; Milan never occurs in training. Maximum likelihood gives the
-# last two nothing. At the top order, $\text{count}^*$ counts occurrences; below, it counts company:
-# $\text{count}^*(\text{of York})$ is the number of different words that stand before "of York". Everything comes from
-# Python's Counter; the model is asked only at the end.
+# Now we evaluate the formula by hand, for a trigram model and the history "Duke of". Three words show the three cases:
+# York often followed it; France never did, though "of France" is known; Milan never occurs in training. Maximum
+# likelihood gives the last two probability 0. At the top order, $\text{count}^*$ counts occurrences; below, it counts
+# company: $\text{count}^*(\text{of York})$ is the number of different words that stand before "of York". Everything
+# comes from Python's Counter; the model is asked only at the end.
 #
 # $$
 # \begin{aligned}
@@ -369,23 +371,23 @@ for word in ("York", "France", "Milan"):
     expect(f"p({word} | Duke of), the model's, over ours", about(1, within=1e-12), p / worked[word][-1])
 
 # %% [markdown]
-# York has nearly all of its probability from its own share at the top. France has a share after "of", and 15 % of that,
-# the rest of "Duke of", comes through: improbable, but no longer impossible. Milan has only the crumbs of $p_0$, and
-# each order makes them smaller: 0.13 · 0.27 · 0.15 of 1/c. It has the same tiny probability as the other 799 words that
-# training never saw.
+# York gets nearly all of its probability from its own share at the top order. France has a share after "of", and 15 %
+# of that, the rest of "Duke of", is passed down: improbable, but no longer impossible. Milan has only what is left of
+# $p_0$, and each order makes that smaller: 0.13 · 0.27 · 0.15 of 1/c. It has the same tiny probability as the other 799
+# words that training never saw.
 
 # %%
 own = (tables[2]["York"] - best_D) / tables[2].total()
 print("\nWhere their probability comes from")
 expect("York: from its own share at the top", about(0.997, within=0.0005), own / worked["York"][3], form="{:.2%}")
-expect("France: comes through from order 2", about(0.152, within=0.0005), worked["France"][3] / worked["France"][2])
+expect("France: share passed on from order 2", about(0.152, within=0.0005), worked["France"][3] / worked["France"][2])
 expect("Milan: of 1/c, that is 0.13·0.27·0.15", about(0.00534, within=5e-6), worked["Milan"][3] * c)
 expect("words of the vocabulary, never in training", 800, c - len(occurs))
 
-fates = "came after “Duke of”", "came after “of” only", "never came at all"
-steps = {(word, fate): [(p[0], False)] + [(step, table[word] > 0) for step, table in zip(p[1:], tables)]
-         for (word, p), fate in zip(worked.items(), fates)}  # fmt: skip
-show(lab_01.kneser_ney(occurs, company, sociable, steps, best_D), "01_kneser_ney")
+cases = "occurred after “Duke of”", "occurred after “of” only", "never occurred"
+steps = {(word, case): [(p[0], False)] + [(step, table[word] > 0) for step, table in zip(p[1:], tables)]
+         for (word, p), case in zip(worked.items(), cases)}  # fmt: skip
+show(lab_01.kneser_ney(occurs, company, partner, steps, best_D), "01_kneser_ney")
 
 # %% [markdown]
 # ## 2. Cross-entropy and perplexity on the test
@@ -395,15 +397,15 @@ show(lab_01.kneser_ney(occurs, company, sociable, steps, best_D), "01_kneser_ney
 # \text{perplexity} = e^{\text{cross-entropy}}
 # $$
 #
-# The perplexity is the number of equally likely words that would be as hard to guess: c = 14,295 for the uniform
-# guess, 1 for the prophet. All choices are made; now each model counts all training words and is measured once on the
-# test.
+# The perplexity is the number of equally likely words that would be as hard to guess: c = 14,295 for the uniform guess,
+# 1 for perfect foresight. All choices have been made; now each model counts all training words and is measured once on
+# the test.
 #
-# **Expect** ln 14,295 = 9.568 for the uniform guess; Kneser-Ney with D = 0.9 at 6.06, 5.17, 5.05 and 5.07 at orders
-# 1, 2, 3 and 5; modified Kneser-Ney at 5.034 at order 3, the least of all. Beyond order 3 longer histories no longer
-# help: they hardly ever occur again (`01_counting_words.py`, section 4). And two get *worse* with every word of history
-# beyond order 2: stupid back-off, because it trusts what it saw once, and add-δ, because it spreads nearly everything
-# evenly over all c words.
+# **Expect** ln 14,295 = 9.568 for the uniform guess; Kneser-Ney with D = 0.9 at 6.06, 5.17, 5.05 and 5.07 at orders 1,
+# 2, 3 and 5; modified Kneser-Ney at 5.034 at order 3, the least of all. Beyond order 3, longer histories no longer
+# help: they hardly ever occur again (`01_counting_words.py`, section 4). And two methods get *worse* with every word of
+# history beyond order 2: stupid back-off, because it trusts what it saw once, and add-δ, because it spreads nearly
+# everything evenly over all c words.
 
 # %%
 settings = {"add-k": {"k": best_delta}, "stupid-backoff": {}, "absolute-discounting": {"discount": best_D},
@@ -442,44 +444,45 @@ show(lab_01.smoothing(DISCOUNTS, valley, best_D, list(ORDERS), by_name, uniform)
 # %% [markdown]
 # ### What the new words cost
 #
-# 4.3 % of the test words never occur in training. Kneser-Ney gives them what trickles down to order 0, and divides that
-# among all c words, though only the 800 that did not occur in training need it. **Expect** new words to cost 13.66 nats
-# each, more than a uniform guess, and 12 % of the whole loss.
+# 4.3 % of the test words never occur in training. Kneser-Ney gives them what is passed down to order 0, and divides
+# that among all c words, though only the 800 that did not occur in training need it. **Expect** new words to cost 13.66
+# nats each, more than a uniform guess, and 12 % of the whole loss.
 #
-# How much of that is unavoidable? A model that knew beforehand what share of the test words is new, and spread that
+# How much of that is unavoidable? A model that knew in advance what share of the test words is new, and spread that
 # probability evenly over the words that training does not have, would pay $-\ln(0.043/800) = 9.83$ nats for each, and
 # 0.12 less on average.
 #
-# One that is told the 800 words alone, and not how often they come, gets most of that: give 99 % of $p_0$ to them.
-# **Expect** 0.08 nats less at order 3. That matters for later comparisons: a network of this project that expects new
-# words is told the same 800, and has to be compared with this (`ladder.md`).
+# A model that knows only which 800 words they are, and not how often they occur, gets most of that: give 99 % of $p_0$
+# to them. **Expect** 0.08 nats less at order 3. That matters for later comparisons: a network of this project that
+# expects new words is given the same list of 800, and has to be compared with this (`ladder.md`).
 
 # %%
 occurs_not = np.bincount(train, minlength=c) == 0        # (c,)
-told_p_0 = 0.99 * occurs_not / occurs_not.sum() + 0.01 / c
+p_0_of_new_words = 0.99 * occurs_not / occurs_not.sum() + 0.01 / c
 best_model = NGramModel(3, c, "modified-kneser-ney", discount=best_D).fit(train)
 nats = -best_model.log_probabilities(ids, first_test)
 new = occurs_not[ids[first_test:]]
 print("\nModified Kneser-Ney, order 3, by word")
 print(f"  {'':<18}{'of the words':>14}{'nats each':>12}{'adds to the mean':>19}{'of the loss':>14}")
-for name, these in (("new in the test", new), ("seen in training", ~new), ("all", new | ~new)):
-    adds = nats[these].sum() / len(nats)
-    print(f"  {name:<18}{these.mean():>14.1%}{nats[these].mean():>12.3f}{adds:>14.3f} nats{adds / nats.mean():>14.1%}")
+for name, words in (("new in the test", new), ("seen in training", ~new), ("all", new | ~new)):
+    adds = nats[words].sum() / len(nats)
+    print(f"  {name:<18}{words.mean():>14.1%}{nats[words].mean():>12.3f}{adds:>14.3f} nats{adds / nats.mean():>14.1%}")
 fair = -np.log(new.mean() / occurs_not.sum())
 saved = new.mean() * (nats[new].mean() - fair) + (1 - new.mean()) * np.log(1 - new.mean())   # minus what others pay
 expect("new words, share of the test", about(0.043, within=0.0005), new.mean(), form="{:.2%}")
 expect("new words, nats each", about(13.66, within=0.005), nats[new].mean())
 expect("new words, share of the loss", about(0.117, within=0.001), nats[new].sum() / nats.sum(), form="{:.1%}")
 expect("with foresight: a new word, nats", about(9.83, within=0.005), fair)
-expect("with foresight: the mean, less by", about(0.123, within=0.001), saved)
+expect("with foresight: the mean loss is lower by", about(0.123, within=0.001), saved)
 for order, loss in ((3, 4.953), (5, 4.960)):
-    told = NGramModel(order, c, "modified-kneser-ney", p_0=told_p_0).fit(train)
-    expect(f"told the new words, order {order}", about(loss, within=0.001), cross_entropy(told, first_test, len(ids)))
+    informed = NGramModel(order, c, "modified-kneser-ney", p_0=p_0_of_new_words).fit(train)
+    expect(f"given the new words, order {order}", about(loss, within=0.001),
+           cross_entropy(informed, first_test, len(ids)))  # fmt: skip
 
 # %% [markdown]
 # New words also explain why stupid back-off (triangles in the figure) beats Kneser-Ney at order 1. **Expect** an unseen
 # word to get 0.39/c from it, and 0.046/c from the discount of order 1. On average over all words of the test that saves
-# 0.09 nats, of which the known words pay back 0.02: 0.07 remain.
+# 0.09 nats, of which the known words lose 0.02 again: 0.07 remain.
 
 # %%
 unseen = vocabulary.index["Milan"]
@@ -500,8 +503,8 @@ expect("Kneser-Ney's loss is higher by, nats", about(0.07, within=0.005),
 # RICHARD III:". First without smoothing, as in the lectures.
 #
 # **Expect** order 7 to write real Shakespeare: 99 of 100 six-word histories of the training text have a single
-# continuation, the one in the text. Order 1 writes a bag of words. Which words fit together at order 2, and what still
-# falls apart at order 3?
+# continuation, the one in the text. Order 1 writes a bag of words. Which words fit together at order 2, and what is
+# still incoherent at order 3?
 
 # %%
 START = vocabulary.encode(tokenize("\nKING RICHARD III:\n"))
@@ -531,26 +534,26 @@ single = np.mean([different == 1 for different in continued.values()])
 expect("six-word histories with a single continuation", about(0.99, within=0.005), single, form="{:.1%}")
 
 # %% [markdown]
-# ### Reciting
+# ### Copying the training text
 #
-# Fluent or copied? For each written word, find the longest passage that ends with it and stands word for word in the
-# training text. For comparison, do the same with Shakespeare's own test text.
+# Is it fluent, or copied? For each written word, find the longest passage that ends with it and occurs word for word in
+# the training text. For comparison, do the same with Shakespeare's own test text.
 #
 # **Expect** passages of 1.5 words on average at order 1, more with every order, and at order 7 passages of more than a
-# hundred words. The first 2,000 words of the test text, which are no copy, share 2.6 words in a row with the training
-# text on average, and never more than nine. (In the figure their line leaves the picture at new words, whose passage
-# has length 0.)
+# hundred words. The first 2,000 words of the test text, which are not copied, share 2.6 words in a row with the
+# training text on average, and never more than nine. (In the figure their line drops out of the plot at new words,
+# whose passage has length 0.)
 
 
 # %%
 def copied(text, source):
-    """For each word of the text: the length of the longest passage that ends with it and stands in the source, too
+    """For each word of the text: the length of the longest passage that ends with it and also occurs in the source
 
     text (words,), source (words,): arrays of ids  →  lengths (words,), 0 for a word that the source does not have
     """
     run, lengths = np.zeros(len(source) + 1, dtype=np.int32), []
     for word in text:
-        run[1:] = (run[:-1] + 1) * (source == word)      # at each place of the source: words alike up to it
+        run[1:] = (run[:-1] + 1) * (source == word)      # matching words up to each place of the source
         lengths.append(run.max())
     return np.array(lengths)
 
@@ -585,11 +588,12 @@ show(lab_01.reciting(lengths, of_the_test), "01_reciting")
 # %% [markdown]
 # ### The better model writes worse
 #
-# The right half of that table is Kneser-Ney, the model with the good cross-entropy. It does not recite. How does it
-# write? Compare its order 3 with that of maximum likelihood, which makes no word pair that is not in the training text.
+# The right half of that table is Kneser-Ney, the model with the good cross-entropy. It does not copy. How does it
+# write? Compare its order 3 with that of maximum likelihood, which never writes a word pair that is not in the training
+# text.
 #
-# **Expect** 24 % of Kneser-Ney's word pairs to be new. That is no more than in Shakespeare, in whose test text 30 %
-# are. But his make sense.
+# **Expect** 24 % of Kneser-Ney's word pairs to be new. That is no more than in Shakespeare's test text, where 30 % are
+# new. But his make sense.
 
 # %%
 known_pairs = np.unique(train[:-1] * c + train[1:])
@@ -608,9 +612,9 @@ expect("new pairs, Kneser-Ney, order 3", about(0.24, within=0.03), new_pairs(wri
 expect("new pairs, the test text", about(0.30, within=0.005), new_pairs(ids[first_test - 1 :]), form="{:.1%}")
 
 # %% [markdown]
-# Where does the nonsense come from? At each step the trigram model leaves a part of the probability to words that never
-# came after the preceding word. **Expect** 24 %, the mean over 100 histories of the test. In 71 of these places the
-# word that really comes next had followed the preceding word in training, too: each of these words loses 0.18 nats.
+# Where does the nonsense come from? At each step the trigram model gives part of the probability to words that never
+# followed the preceding word. **Expect** 24 %, the mean over 100 histories of the test. In 71 of these 100 cases the
+# word that really comes next had also followed the preceding word in training: each of these words loses 0.18 nats.
 
 # %%
 elsewhere, is_old = [], []
@@ -622,23 +626,23 @@ for t in range(first_test, first_test + 2000, 20):
     is_old.append(came_before[ids[t]])
 print("\nProbability of words that never came after the last word")
 expect("mean of 100 test histories", about(0.24, within=0.005), np.mean(elsewhere), form="{:.1%}")
-expect("test words that did come after it before", 71, sum(is_old))
+expect("test words that had followed it in training", 71, sum(is_old))
 expect("what it costs these, nats each", about(0.18, within=0.005), -np.log1p(-np.array(elsewhere)[is_old]).mean())
 
 # %% [markdown]
-# For cross-entropy this is a bargain: 0.18 nats, and no pair is impossible. A sampler pays for it: together those
-# crumbs are a quarter of the whole, spread over 14,000 words, and at every fourth word it picks one of them with little
-# regard to the word before. So the two measures disagree. Maximum likelihood is worthless as a model of new text (its
-# loss is infinite) and writes well, because it copies. `sample(…, top_k=…)` or a low temperature, lab 06, cuts the
-# crumbs off.
+# For cross-entropy this is a bargain: it costs 0.18 nats, and no pair is impossible. For sampling it is not: together
+# these tiny probabilities are a quarter of the whole, spread over 14,000 words, and every fourth word is one of them,
+# drawn with little regard to the word before. So the two measures disagree. Maximum likelihood is worthless as a model
+# of new text (its loss is infinite) and writes well, because it copies. `sample(…, top_k=…)` or a low temperature, as
+# in lab 06, cuts off these tiny probabilities.
 #
-# ## 4. What cannot work
+# ## 4. Invalid settings
 #
 # An order counts the words of an n-gram, the predicted one included: a model's order is at least 1, and the library
-# stops at 7. The messages say what to do.
+# stops at 7. The error messages say what to do.
 
 # %%
-print("\n4. What cannot work")
+print("\n4. Invalid settings")
 for attempt in (
     lambda: NGramModel(0, c),
     lambda: NGramModel(3, c, k=0),
@@ -649,13 +653,13 @@ for attempt in (
     refused(attempt)
 
 # %% [markdown]
-# ## What to take along
+# ## What to remember
 #
-# - Taking a discount from each count (one of three) and asking the shorter history, by company and not by count, is the
-#   best of the five: 5.03 nats per word. A network on this corpus has to come below that before it has learned more
+# - Taking one of three discounts from each count and backing off to the shorter history, by company and not by count,
+#   is the best of the five: 5.03 nats per word. A network on this corpus has to get below that to have learned more
 #   than counting; below 4.95, if it is told which words are new.
 # - Low cross-entropy and good writing are different things.
 #
 # Try: `shakespeare("clean")` for `shakespeare()`, a longer text without gaps. The best loss rises by a third of a nat:
-# find half of the reason in the table of new words. Try δ between 0.001 and 0.03 at order 3. Let order 3 write with
+# find half of the reason in the table of new words. Try δ between 0.001 and 0.03 at order 3. Have order 3 write with
 # `partial(sample, rng=…, top_k=20)`.

@@ -5,27 +5,27 @@
 #
 # - CS685, University of Massachusetts Amherst, 2020 (M. Iyyer), lecture on neural language models:
 #   <https://people.cs.umass.edu/~miyyer/cs685/>, a recording at <https://www.bilibili.com/video/BV1BL411t7RV>; "the
-#   lecture" below. We have the words of the recording, not its slides.
+#   lecture" below. We have its recording, not its slides.
 # - CSCI 567, University of Southern California, 2024, lecture 8, fixed-window models (its slides have no address; they
 #   follow <https://web.stanford.edu/class/cs224n/>).
 # - Bengio, Ducharme, Vincent, Jauvin 2003, "A neural probabilistic language model", JMLR 3,
 #   <https://www.jmlr.org/papers/v3/bengio03a.html>.
 #
-# The n-gram models of Lab 01 count. The model of this lab learns: it turns the last T words into vectors, puts the
-# vectors together, and computes a probability for every word of the vocabulary. You will
+# The n-gram models of Lab 01 count. The model of this lab learns: it turns the last T words into vectors, combines
+# them, and computes a probability for every word of the vocabulary. You will
 #
-# - see why one-hot vectors cannot show that two words are alike, and why nobody multiplies by them,
+# - see why one-hot vectors cannot show that two words are similar, and why nobody multiplies by them,
 # - compute a softmax layer by hand, and its gradient, which is the probabilities minus the answer,
-# - put vectors together by sum, mean and concatenation, and see which of them discard word order,
-# - walk forward and backward through Bengio's model, one step at a time, and let two judges check the gradients.
+# - combine vectors by sum, mean and concatenation, and see which of these discard word order,
+# - go forward and backward through Bengio's model, one step at a time, and check the gradients in two ways.
 #
-# `02b_window_on_shakespeare.py` trains it, against the bar set by counting, and looks at what its vectors know.
+# `02b_window_on_shakespeare.py` trains it, compares it with counting, and looks at what its vectors have learned.
 #
 # It takes a few seconds on one CPU core, with or without `--quick`.
 #
 # Letters: **B** batch, **T** words in the window, **n** size of a word vector, **k** hidden units, **c** words in the
 # vocabulary; W and U are matrices of weights. All losses are cross-entropies in nats per word. In mini_tf a word is a
-# row, and a layer is y = x·W. The lecture writes columns and W·x: its matrices are ours, transposed.
+# row, and a layer is y = x·W. The lecture writes columns and W·x: its matrices are the transposes of ours.
 
 # %%
 import time
@@ -52,8 +52,8 @@ QUICK = quick_mode("Lab 02: one-hot vectors, softmax layer, compositions, the fi
 #
 # Dot products measure similarity: $o_i \cdot o_j = 1$ if i = j, else 0.
 #
-# **Expect** the dot product 0 of any two different words, and the distance $\sqrt 2$: "movie" is as far from "film" as
-# from "hate". And two phrases with the same words have the same bag: it has no order.
+# **Expect** any two different words to have dot product 0 and distance $\sqrt 2$: "movie" is as far from "film" as from
+# "hate". And **expect** two phrases with the same words to have the same bag: it has no order.
 
 # %%
 six = Vocabulary("I hate love the movie film".split())
@@ -73,13 +73,14 @@ expect("greatest distance", about(1.414, within=0.001), distances.max())
 expect("the two bags are the same", True, np.array_equal(*bags.values()))
 
 # %% [markdown]
-# An **embedding** gives each word n numbers that are learned, and n is much smaller than c. A tiny training shows what
-# that is good for: four sentences, in which "movie" and "film" stand in the same places, and so do "love" and "hate". A
-# model with n = 3 reads three words and predicts the next. (It is the model of section 4; for now you can read on
-# without it.) Its vectors start random and small, so that what they learn outweighs where they start.
+# An **embedding** gives each word n numbers that are learned, and n is much smaller than c. A tiny training run shows
+# what that is good for: four sentences, in which "movie" and "film" occur in the same contexts, and so do "love" and
+# "hate". A model with n = 3 reads three words and predicts the next. (It is the model of section 4; for now you can
+# read on without it.) Its vectors are initialized at random and small, so that what they learn outweighs the
+# initialization.
 #
-# **Expect** cosines above 0.9 for movie–film and love–hate afterwards. Nobody told the model that they are alike: they
-# stand in the same places, so the gradients pushed them the same way.
+# **Expect** cosines above 0.9 for movie–film and love–hate afterwards. Nobody told the model that they are similar:
+# they occur in the same contexts, so the gradients pushed them the same way.
 
 # %%
 toy = six.encode([word for verb in ("love", "hate") for noun in ("movie", "film") for word in ("I", verb, "the", noun)])
@@ -98,9 +99,9 @@ for a, b in (("movie", "film"), ("love", "hate")):
     expect(f"cosine of {a} and {b}, trained", above(0.9), cosines_after[six.index[a], six.index[b]])
 
 show(lab_02.likeness(six.words, {
-    "one-hot: all equally unlike": O @ O.T,
+    "one-hot: all equally dissimilar": O @ O.T,
     "random vectors, n = 3": cosines_before,
-    "trained vectors: like places, like vectors": cosines_after,
+    "trained: similar contexts, similar vectors": cosines_after,
 }), "02_one_hot")  # fmt: skip
 
 # %% [markdown]
@@ -113,14 +114,14 @@ show(lab_02.likeness(six.words, {
 #
 # E is (c, n). In dE, dx goes to row i; all other rows get 0.
 #
-# So "look up row i" *is* a linear layer on one-hot vectors, with the multiplications by zero left out. The gradient
-# is the same too. If a word stands twice in a batch, its row gets the sum of both gradients.
+# So "look up row i" *is* a linear layer on one-hot vectors, without the multiplications by zero. The gradient is the
+# same, too. If a word occurs twice in a batch, its row gets the sum of both gradients.
 #
 # Now the corpus of labs 01 to 07, to see what this costs at full size. Times are the best of three.
 #
 # **Expect** no difference in the values, at most a rounding difference in the gradients (float32), rows of dE that are
 # not zero only for the words of the batch, and 7,148 times the memory for the input: c numbers of 4 bytes for a word,
-# in place of one of 8. In time expect a factor of more than 20; how much more depends on the machine. (A third of the
+# instead of one of 8. In time expect a factor of more than 20; how much more depends on the machine. (A third of the
 # one-hot layer's arithmetic is the gradient of the one-hot vectors, which `ops.linear` computes and nobody needs.)
 
 # %%
@@ -143,7 +144,7 @@ def as_one_hot():
 
 
 def as_index():
-    """(x, dE) by looking rows up"""
+    """(x, dE) by looking up rows"""
     x, backward = ops.embedding(table, some)
     return x, backward(dx)[0]
 
@@ -186,9 +187,9 @@ expect("one-hot vectors: times the time", above(20), product_seconds / lookup_se
 #
 # The lecture's example: three numbers stand for the history "students opened their", and four words may follow. The
 # recording gives x = (−2.3, 0.9, 5.4), the first row of W (1.2, −0.3, 0.9), its first column (1.2, 0.2, 8.9, 4.5), and
-# the scores 1.8 of "books", −11.9 of "houses", and 12.9, which can only be that of "lamps". The other six numbers of W
-# are our choice, made so that these three scores come out; the fourth score, −8.9 of "stamps", follows from them and is
-# therefore ours too.
+# the scores 1.8 of "books", −11.9 of "houses", and 12.9, which can only be that of "lamps". The other six entries of W
+# are our choice, made to give these three scores; the fourth score, −8.9 of "stamps", follows from them and is
+# therefore ours, too.
 #
 # **Expect** 1.2·(−2.3) − 0.3·0.9 + 0.9·5.4 ≈ 1.8 for "books", −11.9 and 12.9 for the next two. Scores may be negative,
 # and add up to anything: here to −6.05.
@@ -210,10 +211,10 @@ expect("sum of the four scores", about(-6.05, within=0.01), z.sum(), form="{:.2f
 # %% [markdown]
 # The exponential makes every number positive and keeps the order; the division makes them add up to 1.
 #
-# With scores as far apart as 13 and −12 one word takes all: softmax looks at *differences* of scores, and a difference
-# of 11 is a factor of $e^{11}$ = 60,000. So the lecturer "chopped a little bit off these numbers". He does not read out
-# what was left. We drop a digit of each large score, ours included: 1.8, −1.9, 2.9, −0.9. What he reads out is the
-# result: 0.24, 0.0006, 0.73 and 0.02.
+# With scores as far apart as 13 and −12, one word takes all the probability: softmax looks at *differences* of scores,
+# and a difference of 11 is a factor of $e^{11}$ = 60,000. So the lecturer "chopped a little bit off these numbers". He
+# does not read out what was left. We drop a digit of each large score, ours included: 1.8, −1.9, 2.9, −0.9. What he
+# reads out is the result: 0.24, 0.0006, 0.73 and 0.02.
 #
 # **Expect** 0.24, 0.006, 0.73, 0.016 from our scores. Three of the four agree with the recording; 0.0006 has one zero
 # too many, if the score of "houses" was −1.9: it would take −4.2. The sum of the four does not decide it. It is 0.9906
@@ -249,7 +250,7 @@ expect("all scores + 1000: p from ops.softmax differs by", at_most(1e-12), abs(s
 # \end{aligned}
 # $$
 #
-# In words: what the model said, minus what was right. The gradient is 0 only if the right word has all of the
+# In words: what the model predicted, minus what was right. The gradient is 0 only if the right word has all the
 # probability, and its entries always add up to 0: a word can gain only what others lose.
 #
 # For a batch, the loss is the mean over the rows. As everywhere in mini_tf, a function returns its value and its
@@ -260,7 +261,7 @@ expect("all scores + 1000: p from ops.softmax differs by", at_most(1e-12), abs(s
 
 # %%
 def cross_entropy(z, y):
-    """loss = mean over the rows of −ln softmax(z)[y] = ln Σ_j exp(z_j) − z_y; no score is too large for it
+    """loss = mean over the rows of −ln softmax(z)[y] = ln Σ_j exp(z_j) − z_y; safe for large scores
 
     z (B, c), y (B,) int  →  loss, one number
     backward(dloss) → dz (B, c), and None for y
@@ -293,15 +294,15 @@ print(f"  {report}")
 
 # %% [markdown]
 # Before z comes the linear layer, whose backward gives $dW = (p - y) \cdot x^\top$. Word i's row of W moves along x, in
-# proportion to how much $p_i$ was too small or too large. The lecture ends this example with the question of how to
-# change W so that "books" gets more:
+# proportion to how much $p_i$ was too small or too large. The lecture ends this example by asking how to change W so
+# that "books" gets a larger probability:
 #
 # $$
 # W \leftarrow W - \alpha \cdot (p - y) \cdot x^\top
 # $$
 #
 # **Expect** p(books) to grow with every step, from 0.24 to 0.68 after five steps with α = 0.01. (We start from a W that
-# gives the tame scores: W scaled row by row.)
+# gives the smaller scores: W scaled row by row.)
 
 # %%
 W_tame = W * (z_tame / z)[:, None]                       # its scores are 1.8, −1.9, 2.9, −0.9
@@ -337,8 +338,8 @@ show(lab_02.softmax_layer(FOUR, {
 # | mean | $(x_1 + \dots + x_T)/T$ | n | de/T, the same for every word |
 # | concatenation | $[x_1; \dots; x_T]$ | T·n | its own piece of de |
 #
-# Addition does not care about order. So after a sum or a mean no layer above can tell who bit whom, however clever it
-# is.
+# Addition does not care about order. So after a sum or a mean, no layer above can tell who bit whom, however powerful
+# it is.
 #
 # **Expect** distance 0 (up to rounding) between "man bites dog" and "dog bites man" for sum and mean, a distance above
 # 1 for concatenation, and a gradient of 1, 1/3 and 1 for each word if de = 1.
@@ -383,8 +384,8 @@ for name, distance, gradient in (("sum", at_most(1e-12), 1), ("mean", at_most(1e
 show(lab_02.compositions(PHRASES, composed), "02_compositions")
 
 # %% [markdown]
-# Does a language model need the order? Shakespeare inverts verb and subject often enough for us to look: we count what
-# follows "thou art" and "art thou".
+# Does a language model need the order? Shakespeare inverts verb and subject often enough for us to find out: we count
+# what follows "thou art" and "art thou".
 #
 # **Expect** different words: of the six most frequent after "thou art" one is among the six after "art thou", and two
 # of those after "I have" are among those after "have I". A model that sums has to give both histories the same
@@ -392,7 +393,7 @@ show(lab_02.compositions(PHRASES, composed), "02_compositions")
 
 # %%
 def next_words(phrase, most=6):
-    """What follows a phrase of two words in the corpus most often, {word: count}, and the phrase's own count."""
+    """The most frequent words after a phrase of two words, {word: count}, and the phrase's own count."""
     a, b = vocabulary.encode(phrase.split())
     after = ids[2:][(ids[:-2] == a) & (ids[1:-1] == b)]
     counts = np.bincount(after, minlength=c)
@@ -409,9 +410,9 @@ for *pair, in_common in (("thou art", "art thou", 1), ("I have", "have I", 2)):
     expect(f"words among both sixes: {', '.join(pair)}", in_common, len(first.keys() & second.keys()))
 
 # %% [markdown]
-# Concatenation keeps the order because each place has weights of its own. That has a price: for k hidden units sum and
-# mean need n·k weights, concatenation T·n·k. And what the model learns about a word in place 1 it has to learn again
-# in place 2. `02b_window_on_shakespeare.py` comes back to this in its last section.
+# Concatenation keeps the order because each position has its own weights. That has a price: for k hidden units, sum and
+# mean need n·k weights, concatenation T·n·k. And what the model learns about a word in position 1 it has to learn again
+# for position 2. `02b_window_on_shakespeare.py` comes back to this in its last section.
 #
 # ## 4. The fixed-window model
 #
@@ -433,7 +434,7 @@ for *pair, in_common in (("thou art", "art thou", 1), ("I have", "have I", 2)):
 # $$
 #
 # We take the lecture's sizes: n = 4, T = 4, so e has 16 numbers; k = 12 hidden units. Two windows of its sentence are
-# the batch. In the second one "the" stands twice.
+# the batch. In the second one "the" occurs twice.
 #
 # **Expect** the shapes of the table, with B = 2 in front.
 
@@ -483,7 +484,7 @@ expect("values of another shape than in the table", 0, sum(v.shape != s for v, s
 # Backward: the same five steps from the last to the first. Each takes the gradient of its output and returns those of
 # its inputs. "dq" is short for $\partial\,\text{loss}/\partial q$.
 #
-# **Expect** each gradient to have the shape of the value it belongs to; the row of dE for "the", which stands in three
+# **Expect** each gradient to have the shape of the value it belongs to; the row of dE for "the", which occurs in three
 # places, to be the sum of three pieces of dx; and the row for "books", which is only a target, to be 0.
 
 # %%
@@ -504,19 +505,19 @@ the = tiny.index["the"]
 places = np.argwhere(history == the)
 pieces = sum(dx[b, t] for b, t in places)
 expect("gradients of another shape than their value", 0, sum(d.shape != value.shape for d, value in pairs.values()))
-expect("places where 'the' stands", 3, len(places))
+expect("places where 'the' occurs", 3, len(places))
 expect("row of dE for 'the' − the sum of its pieces", at_most(1e-12), abs(dE[the] - pieces).max(), form="{:.0e}")
 expect("largest entry of the row of dE for 'books'", 0, abs(dE[tiny.index["books"]]).max())
 
 # %% [markdown]
-# ### Two judges
+# ### Two independent checks
 #
-# The first is `FixedWindowModel.loss`, which does the same in one call. It must agree to the last digits. But if we
-# both made the same mistake, we would still agree. The second judge, `gradcheck`, has no formula: it moves parameters
-# and measures how the loss changes.
+# The first is `FixedWindowModel.loss`, which does the same in one call. It must agree up to rounding. But if both made
+# the same mistake, they would still agree. The second check, `gradcheck`, uses no formula: it moves parameters and
+# measures how the loss changes.
 #
 # **Expect** differences no larger than rounding errors, and PASS for each of the five parameters. (The checker's last
-# line: the twins, faster versions of these functions that run in training, agree with the formulas.)
+# line says that the twins, faster compiled versions of these functions that run in training, agree with the formulas.)
 
 # %%
 model_loss, backward = model.loss(windows)
@@ -533,15 +534,16 @@ expect("parameters whose gradient passes gradcheck", 5, sum(each.verdict == "PAS
 # ### What is the hidden layer for?
 #
 # One could leave it out: $z = e \cdot U + b$. With concatenation that is $z = b + \sum_t x_t \cdot U_t$, with $U_t$ the
-# rows of U for place t. Each word of the window adds its own scores, and no word can change what *another* one means.
+# rows of U for position t. Each word of the window adds its own scores, and no word can change what *another* one
+# means.
 #
 # The classic example of what such sums cannot do is XOR, "one or the other, but not both". As a language: two
 # answers, then whether they agree.
 #
 #     yes yes same    no no same    yes no different    no yes different
 #
-# If "yes" in place 1 speaks for "same", it does so in "yes no" as well. **Expect** ln 2 = 0.693 nats without a hidden
-# layer, which is a coin toss, and less than 0.01 with one.
+# If "yes" in position 1 raises the score of "same", it does so in "yes no" as well. **Expect** ln 2 = 0.693 nats
+# without a hidden layer, which is a coin toss, and less than 0.01 with one.
 
 # %%
 answers = Vocabulary("yes no same different".split())
@@ -549,7 +551,7 @@ xor = answers.encode("yes yes same no no same yes no different no yes different"
 
 
 def train_xor(k, steps=400):
-    """(loss, p of "same" after each window) of a model with k hidden units; k = 0: without hidden layer."""
+    """(loss, p of "same" after each window) of a model with k hidden units; k = 0: without a hidden layer."""
     rng = np.random.default_rng(1)
     embeddings = rng.standard_normal((4, 2))
     if k:
@@ -576,11 +578,11 @@ for label, k, expected in (("no hidden layer", 0, about(0.693, 0.005)), ("8 hidd
     expect(f"{label}: loss, nats", expected, loss, form="{:.3f}")
 
 # %% [markdown]
-# ## What to keep
+# ## What to remember
 #
 # - A one-hot row times a table is a row of the table. Look it up.
-# - The gradient of softmax and cross-entropy is p − y. The layers before it add nothing but the chain rule.
-# - Sum and mean discard word order; concatenation keeps it, with weights for each place.
+# - The gradient of softmax and cross-entropy is p − y. The layers before it only apply the chain rule.
+# - Sum and mean discard word order; concatenation keeps it, with separate weights for each position.
 # - Without a hidden layer, no word can change what another one means.
 #
 # Next: `02b_window_on_shakespeare.py` trains this model on 250,000 words.

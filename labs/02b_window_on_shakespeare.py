@@ -11,12 +11,13 @@
 # - Bengio, Ducharme, Vincent, Jauvin 2003, "A neural probabilistic language model", JMLR 3,
 #   <https://www.jmlr.org/papers/v3/bengio03a.html>.
 #
-# `02_fixed_window.py` took the model apart, step by step, on toy sentences. Here it learns from 250,000 words. You will
+# `02_fixed_window.py` built the model step by step, on toy sentences. Here it learns from 250,000 words. You will
 #
-# - train it against the bar set by counting, and compare only models that have learned from the same words,
-# - see what it knows that counting does not, and mix the two,
-# - let it overfit, and compare windows and compositions,
-# - look at what its word vectors know, and at how far its predictions move when a word is replaced by a similar one.
+# - train it and compare it with counting, but only with models that have learned from the same words,
+# - see what it knows that counting does not, and combine the two in a mixture,
+# - make it overfit, and compare window lengths and compositions,
+# - look at what its word vectors have learned, and at how much its predictions change when a word is replaced by a
+#   similar one.
 #
 # It takes about three minutes on one CPU core, ten seconds with `--quick`. If other programs keep the machine busy, set
 # OPENBLAS_NUM_THREADS=1.
@@ -48,21 +49,21 @@ from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, f
 
 import numpy as np
 
-QUICK = quick_mode("Lab 02b: the fixed-window model on Shakespeare, beside counting")
+QUICK = quick_mode("Lab 02b: the fixed-window model on Shakespeare, compared with counting")
 
 # %% [markdown]
 # ## 1. Training on Shakespeare
 #
-# ### The bar
+# ### The baseline to beat
 #
 # Before training a network, know what counting reaches. The last tenth of the corpus is the test, the last twentieth of
-# what is left the validation part, the rest is for training. All models of this lab predict the same words.
+# the rest is the validation part, and what is left is for training. All models of this lab predict the same words.
 #
-# The bar is the n-gram model of Lab 01 with order 3 and discount 0.9. But mind what it has counted. With *all* words
-# before the test it reaches 5.05 nats. Our model keeps the validation words aside, to choose when to stop, and does
-# not learn from them. The fair comparison is an n-gram model that learns from the same words as ours.
+# The baseline is Lab 01's n-gram model with order 3 and discount 0.9. But note what it has counted. With *all* words
+# before the test it reaches 5.05 nats. Our model keeps the validation words aside, to choose when to stop, and does not
+# learn from them. The fair comparison is an n-gram model that learns from the same words as ours.
 #
-# **Expect** 5.05 with all words before the test, and 5.38 without the 13,144 validation words. They are worth so much
+# **Expect** 5.05 with all words before the test, and 5.38 without the 13,144 validation words. They matter so much
 # because 84 % of them come from the play in which the test begins, The Taming of the Shrew, and none of the training
 # words do. (The play begins with a speech of SLY, who occurs in no other.) Its LUCENTIO, for example, occurs 0 times in
 # training, 20 times in the validation words, and 41 times in the test.
@@ -102,7 +103,7 @@ ngrams_all = {order: NGramModel(order, c, discount=0.9).fit(before_test) for ord
 bars = {order: cross_entropy(ngrams[order], test) for order in ngrams}
 bars_all = {order: cross_entropy(ngrams_all[order], test) for order in ngrams}
 
-print(f"\n1. The bar; cross-entropy on {len(test) - REACH:,} test words, nats per word")
+print(f"\n1. The baseline; cross-entropy on {len(test) - REACH:,} test words, nats per word")
 print(f"  {'n-gram, learned from':<26}{'training words':>16}{'+ validation words':>20}")
 print(f"  {'words to learn from':<26}{len(train):>16,}{len(before_test):>20,}")
 print(f"  {'uniform, ln c':<26}{uniform_cross_entropy(c):>16.3f}{uniform_cross_entropy(c):>20.3f}")
@@ -122,9 +123,9 @@ expect("LUCENTIO in training, validation, test", "0, 20, 41", ", ".join(map(str,
 # Random initial vectors, n = 64, k = 128, T = 4, Adam. A step costs about 6·B·k·c flops: the product h·U and its two
 # backward products are 98 % of all products.
 #
-# One shortcut saves many steps. U starts at 0, so an untrained model says $\text{softmax}(b_2)$. With $b_2 = 0$ that is
-# $1/c$ for every word, and the first steps go into learning which words are frequent. We can simply write that down:
-# $b_2 = \ln p(w)$ of the unigram model, counted on the training words.
+# One shortcut saves many steps. U starts at 0, so an untrained model predicts $\text{softmax}(b_2)$. With $b_2 = 0$
+# that is $1/c$ for every word, and the first steps are spent on learning which words are frequent. We can simply set
+# that at the start: $b_2 = \ln p(w)$ of the unigram model, counted on the training words.
 #
 # **Expect** ln 14,295 = 9.568 nats with $b_2 = 0$, and the loss of the unigram model with $b_2 = \ln p$, before any
 # training.
@@ -135,7 +136,7 @@ STEPS, COMPARED, SHORT = (150, 50, 60) if QUICK else (900, 250, 240)     # main 
 
 
 def new_model(words, **options):
-    """An untrained model that knows how often each word occurs in `words`, and no more."""
+    """An untrained model that knows only how often each word occurs in `words`."""
     embeddings = 0.1 * np.random.default_rng(0).standard_normal((c, n), dtype=np.float32)
     model = FixedWindowModel(embeddings, **{"T": T, "k": k} | options)
     log_unigram = NGramModel(1, c, discount=0.9).fit(words).logits(np.zeros((1, 0), int))[0]
@@ -165,10 +166,10 @@ expect("b₂ = ln p: nats per word", about(unigram, within=0.001), untrained, fo
 # %% [markdown]
 # ### The training
 #
-# **Expect** (without `--quick`) a steep fall to about 5.5 in the first 180 steps, then a slow one, to 0.08 nats below
-# the fair bar of 5.38. At the end the training loss is 0.4 below the validation loss, and that is not memorization: in
-# less than one pass no window is seen twice. The validation words are harder: 6 % of them never occur in training, for
-# they have names of their own.
+# **Expect** (without `--quick`) the loss to fall steeply to about 5.5 in the first 180 steps, then slowly, to 0.08 nats
+# below the fair baseline of 5.38. At the end the training loss is 0.4 below the validation loss, and that is not
+# memorization: in less than one pass no window is seen twice. The validation words are harder: 6 % of them never occur
+# in training, because they include names of their own.
 
 # %%
 print(f"\n  {STEPS} steps of {batch} windows: {STEPS * batch / len(train):.2f} times over the training words")
@@ -205,10 +206,10 @@ expect("validation words that training lacks", about(0.06, within=0.001), never,
 # ### Two kinds of knowledge
 #
 # The n-gram model knows exactly what it has seen. The neural model knows that only roughly, but it also knows something
-# about what it has not seen. So test them separately: where the two words before the target stood together in training,
-# and where they never did.
+# about what it has not seen. So test them separately: where the two words before the target occurred together in
+# training, and where they never did.
 #
-# And mix them, with the λ that is best on the *validation* words, as Bengio et al. did too:
+# Then mix them, with the λ that is best on the *validation* words, as Bengio et al. did:
 #
 # $$
 # p = \lambda \cdot p_{\text{neural}} + (1 - \lambda) \cdot p_{\text{n-gram}}
@@ -233,10 +234,10 @@ print("\n  the pair of words before the target")
 print(f"  {'':<22}{'share of test':>14}{'then a mark':>13}{'n-gram':>9}{'fixed window':>14}   nats per word")
 is_mark = np.isin(test[ends], vocabulary.encode(tokenize(". , ! ? ; : - \n")))
 gains = []
-for label, those in (("occurs in training", seen), ("never occurs there", ~seen)):
-    print(f"  {label:<22}{those.mean():>14.0%}{is_mark[those].mean():>13.0%}"
-          f"{-log_ngram[3][those].mean():>9.3f}{-log_neural[those].mean():>14.3f}")
-    gains.append((log_neural - log_ngram[3])[those].mean())
+for label, chosen in (("occurs in training", seen), ("never occurs there", ~seen)):
+    print(f"  {label:<22}{chosen.mean():>14.0%}{is_mark[chosen].mean():>13.0%}"
+          f"{-log_ngram[3][chosen].mean():>9.3f}{-log_neural[chosen].mean():>14.3f}")
+    gains.append((log_neural - log_ngram[3])[chosen].mean())
 
 weights = np.linspace(0, 1, 21)
 on_validation = [log_p(each, validation, TESTED)[1] for each in (model, ngrams[3])]
@@ -244,24 +245,24 @@ weight = min(weights, key=lambda weight: mixture(*on_validation, weight))
 mixed = mixture(log_neural, log_ngram[3], weight)
 print(f"\n  λ, chosen on the validation words {weight:.2f}")
 print(f"  n-gram {-log_ngram[3].mean():.3f}   fixed window {neural:.3f}   mixture {mixed:.3f} nats per test word")
-expect("gain by the network after seen pairs, nats", about(-0.02, within=0.03), gains[0], quick=None)
-expect("gain by the network after unseen pairs, nats", about(0.26, within=0.07), gains[1], quick=None)
-expect("gain by the mixture over the better one, nats", about(0.13, within=0.02),
+expect("gain of the network after seen pairs, nats", about(-0.02, within=0.03), gains[0], quick=None)
+expect("gain of the network after unseen pairs, nats", about(0.26, within=0.07), gains[1], quick=None)
+expect("gain of the mixture over the better one, nats", about(0.13, within=0.02),
        min(neural, -log_ngram[3].mean()) - mixed, quick=above(0.05))  # fmt: skip
 expect("a mark or line break after unseen pairs", about(0.48, within=0.005), is_mark[~seen].mean(), form="{:.1%}",
        quick=about(0.48, within=0.02))  # fmt: skip
 
 # %% [markdown]
-# ### What the last 13,000 words are worth
+# ### How much the last 13,000 words help
 #
-# The validation words have done their work: all choices are made. Now the model may learn from them too. We let it
-# continue for two passes over these words, at a sixth of the rate. (Two and a sixth are guesses: no data are left to
-# choose them with, and the test is not for that.)
+# The validation words have served their purpose: all choices are made. Now the model may learn from them, too. We
+# continue training for two passes over these words, at a sixth of the learning rate. (Two and a sixth are guesses: no
+# data are left for choosing them, and the test must not be used for that.)
 #
-# **Expect** a gain without any new idea: words from the test's own play. The n-gram model gains 0.33 nats, the network
-# 0.15: counting adopts a name at once. To both, these words are worth more than the 0.08 by which the network was
-# better. But the mixture, with the λ from above, is 0.15 nats below the bar of 5.05 (with `--quick` a little below what
-# counting reaches on the fewer words measured): the network knows something that counting does not.
+# **Expect** a gain without any new idea, just from words of the test's own play. The n-gram model gains 0.33 nats, the
+# network 0.15: counting learns a new name at once. Both gain more from these words than the 0.08 by which the network
+# was better. But the mixture, with the λ from above, is 0.15 nats below the baseline of 5.05 (with `--quick` a little
+# below what counting reaches on the fewer words measured): the network knows something that counting does not.
 
 # %%
 rounds = 2 * (len(validation) - T) // batch
@@ -278,25 +279,25 @@ both = {
 for label, (first, second) in both.items():
     print(f"  {label:<18}{first:>24.3f}{second:>21.3f}")
 of_ngram, of_network = (first - second for first, second in list(both.values())[:2])
-expect("n-gram model: gain by the words, nats", about(0.33, within=0.01), of_ngram, quick=about(0.33, within=0.03))
-expect("fixed window: gain by the words, nats", about(0.15, within=0.03), of_network, quick=above(0.02))
+expect("n-gram model: gain from the words, nats", about(0.33, within=0.01), of_ngram, quick=about(0.33, within=0.03))
+expect("fixed window: gain from the words, nats", about(0.15, within=0.03), of_network, quick=above(0.02))
 better = both["n-gram, order 3"][0] - neural             # by how much the network was
-expect("gain by the words − by the network, nats", above(0), of_network - better)
+expect("gain from the words − from the network, nats", above(0), of_network - better)
 expect("mixture below counting, nats", about(0.15, within=0.02), both["n-gram, order 3"][1] - both["mixture"][1],
        quick=above(0))  # fmt: skip
 
 # %% [markdown]
 # ### Overfitting
 #
-# The model has more trainable parameters than the corpus has words. A short text, read several times, it memorises.
-# We take a part of the training words, once without and once with dropout (half of the entries of e and of h are set to
-# 0 at random in each step, see `ops/dropout.py`).
+# The model has more trainable parameters than the corpus has words. It memorizes a short text that it reads several
+# times. We train on a part of the training words, once without and once with dropout (half of the entries of e and of h
+# are set to 0 at random in each step, see `ops/dropout.py`).
 #
-# **Expect** the training loss to fall and fall, with a drop of more than 0.4 nats each time the text starts again, and
-# the validation loss to turn at the end of the first pass, and to rise by more than 0.4. `fit` keeps the parameters of
-# the best measurement, so nothing is lost but time; `patience=2` would save that too: it stops after two measurements
-# without a better one. With dropout the validation loss rises by less than 0.1. But it is no better than stopping
-# early: the best validation losses of the two are within 0.06 of each other.
+# **Expect** the training loss to keep falling, with a drop of more than 0.4 nats each time the text starts again, and
+# the validation loss to reach its minimum at the end of the first pass, and then to rise by more than 0.4. `fit` keeps
+# the parameters of the best measurement, so only time is lost; `patience=2` would save that, too: it stops after two
+# measurements without improvement. With dropout the validation loss rises by less than 0.1. But it is no better than
+# stopping early: the best validation losses of the two are within 0.06 of each other.
 
 # %%
 few = train[: 5_000 if QUICK else 20_000]
@@ -329,17 +330,18 @@ times_over = [row["step"] * 128 / len(few) for row in by_dropout["no dropout"]]
 show(lab_02.training(history.rows, lines, len(train), by_dropout, times_over, len(few)), "02_training")
 
 # %% [markdown]
-# ### Concatenation, sum, mean; and how long a window?
+# ### Concatenation, sum or mean, and how long a window?
 #
-# Six short trainings with the same steps, batches and rates: concatenation with T = 1, 2, 4, 8, and the other two
-# compositions with T = 4. A model with T = 1 sees as much as a bigram model, with T = 2 as much as a trigram model.
+# We compare six short training runs with the same steps, batches and rates: concatenation with T = 1, 2, 4, 8, and the
+# other two compositions with T = 4. A model with T = 1 sees as much as a bigram model, with T = 2 as much as a trigram
+# model.
 #
 # **Expect** concatenation more than 0.3 nats ahead of sum and mean. The order of four words matters, and most of all
-# *which word is the last*. A sum does not know that, and even T = 1 is 0.26 better: one word, known to be the last,
-# tells more than four in no order. (Sum and mean are the same model: W can compensate for the factor 1/T. Only the
-# training differs.) Of the windows, expect T = 2 to be 0.07 better than T = 1, and 4 and 8 to be within 0.06 of T = 2:
-# a longer window offers more information but has more to learn, and these trainings are too short for it. (With
-# `--quick` they hardly begin.)
+# *which word is the last*. A sum does not know that, and even T = 1 is 0.26 better: one word that is known to be the
+# last tells more than four in no order. (Sum and mean are the same model: W can compensate for the factor 1/T. Only the
+# training differs.) As for the window length, expect T = 2 to be 0.07 better than T = 1, and 4 and 8 to be within 0.06
+# of T = 2: a longer window offers more information but has more weights to learn, and these runs are too short for
+# that. (With `--quick` they barely start.)
 
 # %%
 compared = {}
@@ -352,7 +354,7 @@ for composition, length in (
 bars_here = {order: cross_entropy(ngrams[order], test, MOST) for order in (2, 3)}        # of the same test words
 
 print(f"\n  {COMPARED} steps of {batch} windows each; nats per word; the test loss is of {MOST} words")
-print(f"  {'composition':<15}{'T':>3}{'size of e':>11}{'weights W':>11}{'all numbers':>13}"
+print(f"  {'composition':<15}{'T':>3}{'size of e':>11}{'weights W':>11}{'all weights':>13}"
       f"{'validation':>12}{'test':>8}")
 for (composition, length), (each, loss, validation_loss) in compared.items():
     print(f"  {composition:<15}{length:>3}{each.hidden.W.data.shape[0]:>11}{each.hidden.W.data.size:>11,}"
@@ -372,18 +374,18 @@ longer = max(abs(by_T[T] - by_T[2]) for T in (4, 8))
 expect("T = 4 and 8: greatest difference from T = 2", below(0.06), longer, quick=below(0.12))
 
 # %% [markdown]
-# ### Where does the model look?
+# ### Which positions count most?
 #
-# W has a block $W_t$ of n rows for each place. The contribution of place t to the hidden layer is $x_t \cdot W_t$. Its
-# mean length over test histories says how much the place counts.
+# W has a block $W_t$ of n rows for each position. The contribution of position t to the hidden layer is
+# $x_t \cdot W_t$. Its mean length over test histories says how much the position counts.
 #
 # **Expect** the last three words to count most, the later the more, and the last one 1.8 times as much as the one
-# before it. And the weights of one place know nothing of those of another: the cosine of $W_t$ and $W_8$, entry by
-# entry, is below 0.15.
+# before it. And **expect** the weights of one position to have nothing in common with those of another: the cosine of
+# $W_t$ and $W_8$, entry by entry, is below 0.15.
 
 # %%
 def by_place(x, W):
-    """What each place contributes to the hidden layer, x_t·W_t; their sum over t is e·W, with e = [x_1; …; x_T]
+    """The contribution of each position to the hidden layer, x_t·W_t; their sum is e·W, with e = [x_1; …; x_T]
 
     x (B, T, n), W (T·n, k)  →  (B, T, k)
     """
@@ -411,13 +413,13 @@ named = {"bigram: 1 word": bars_here[2], "trigram: 2 words": bars_here[3]}
 show(lab_02.windows(losses, named, COMPARED, lengths), "02_windows")
 
 # %% [markdown]
-# ## 2. What the vectors know
+# ## 2. What the vectors have learned
 #
-# Words that are used alike get similar gradients, so their vectors should move together. We look at words that occur 50
-# times or more in training, and ask for the nearest by cosine: before the training, and after it.
+# Words that are used in similar ways get similar gradients, so their vectors should move together. We take the words
+# that occur 50 times or more in training, and ask for the nearest by cosine, before and after training.
 #
 # **Expect** random neighbours before the training. After it: "she" among the five nearest to "he", "shall" to "will",
-# "thy" to "my". They are not synonyms. What is alike is the words that may come after them. Nouns do worse: none of the
+# "thy" to "my". They are not synonyms: they are similar in which words may follow them. Nouns do worse: none of the
 # five nearest to "king" is a title or another word for a ruler. (With `--quick` the training is too short for that.)
 
 # %%
@@ -459,8 +461,8 @@ expect("he – she, will – shall, my – thy: after", 3, found(ALIKE, trained_
 expect("titles among the five nearest to king", 0, found(RULERS, trained_table), quick=None)
 
 # %% [markdown]
-# And a picture: five groups of words, in the two directions in which their vectors differ most (principal components of
-# these words, computed by a singular value decomposition of their centred vectors). A word that would hide another is
+# The figure shows five groups of words in the two directions in which their vectors vary most (principal components of
+# these words, computed by a singular value decomposition of their centred vectors). A word that would cover another is
 # moved up or down a little.
 #
 # **Expect** no groups before, and groups after: a mean cosine of about 0.36 for two words of the same group, and 0 for
@@ -482,17 +484,17 @@ different = group_of[:, None] != group_of
 components = {}
 print(f"\n  mean cosine of two words of{'the same group':>18}{'different groups':>18}")
 for label, table in (("before training", untrained_table), ("after training", trained_table)):
-    alike = cosines(table[members])
-    print(f"  {label:<27}{alike[same].mean():>18.2f}{alike[different].mean():>18.2f}")
+    similarity = cosines(table[members])
+    print(f"  {label:<27}{similarity[same].mean():>18.2f}{similarity[different].mean():>18.2f}")
     centred = table[members] - table[members].mean(0)
     left_vectors, values, _ = np.linalg.svd(centred, full_matrices=False)
     places = left_vectors[:, :2] * values[:2]            # (words, 2)
     components[label] = places, (values[:2] ** 2).sum() / (values**2).sum()
     if label == "before training":
-        expect("before: the same group", about(0, within=0.05), alike[same].mean(), form="{:.2f}")
-expect("after: the same group", about(0.36, within=0.05), alike[same].mean(), quick=above(0.05), form="{:.2f}")
-expect("after: different groups", about(0, 0.05), alike[different].mean(), quick=about(0, 0.12), form="{:.2f}")
-within = {name: alike[same & (group_of == r)[:, None]].mean() for r, name in enumerate(GROUPS)}
+        expect("before: the same group", about(0, within=0.05), similarity[same].mean(), form="{:.2f}")
+expect("after: the same group", about(0.36, within=0.05), similarity[same].mean(), quick=above(0.05), form="{:.2f}")
+expect("after: different groups", about(0, 0.05), similarity[different].mean(), quick=about(0, 0.12), form="{:.2f}")
+within = {name: similarity[same & (group_of == r)[:, None]].mean() for r, name in enumerate(GROUPS)}
 print("  within each group: " + ", ".join(f"{name} {value:.2f}" for name, value in within.items()))
 closest = min(within["possessives"], within["auxiliaries"])
 expect("after: possessives, auxiliaries, the lower one", above(0.5), closest, quick=None, form="{:.2f}")
@@ -506,8 +508,8 @@ show(lab_02.word_vectors(words, group_of, GROUPS, components), "02_word_vectors"
 # The most probable next words after a prefix, by counting and by the network.
 #
 # **Expect** the trigram model to be surer where it has often seen the last two words: after "pray thee" it gives the
-# comma 0.79. The network prefers frequent words: of its first choices in the table two thirds or more are among the 50
-# most frequent words of the training.
+# comma 0.79. The network prefers frequent words: at least two thirds of its top choices in the table are among the 50
+# most frequent training words.
 
 # %%
 print("\n3. The most probable next words")
@@ -535,21 +537,21 @@ print("\n".join(f"    {line}" for line in vocabulary.decode(written).strip("\n")
 # %% [markdown]
 # ### Similar prefixes, similar predictions
 #
-# The lecture's complaint about n-grams: what was counted for "students opened their" says nothing about "pupils opened
+# The lecture criticizes n-grams because what was counted for "students opened their" says nothing about "pupils opened
 # their". So we take test histories and replace the last word by its nearest neighbour among the trained vectors. How
-# far do the predictions move? The measure is the **total variation** distance of two distributions:
+# much do the predictions change? The measure is the **total variation** distance of two distributions:
 #
 # $$
 # \text{TV}(p, q) = \frac{1}{2} \cdot \sum_w \lvert p(w) - q(w) \rvert \qquad
 # \text{0: the same; 1: nothing in common}
 # $$
 #
-# The number alone says little: a smooth model moves little anyway. So we also replace the word by a *random* one of
-# about the same frequency.
+# The distance alone says little: a smooth model's predictions change little anyway. So we also replace the word by a
+# *random* one of about the same frequency.
 #
-# **Expect** the network to move half as far for a neighbour as for a random word, and the trigram model three quarters
-# as far. That this is below 1 is good news: the network found the neighbours, and the counts, which know nothing of the
-# network, agree that they are alike.
+# **Expect** the network's predictions to change half as much for a neighbour as for a random word, and the trigram
+# model's three quarters as much. That the latter is below 1 is good news: the network found the neighbours, and the
+# counts, which know nothing of the network, agree that they are similar.
 
 # %%
 ends = np.arange(REACH, len(test))
@@ -599,12 +601,12 @@ for label, each, ratio in (
     expect(f"{label}: neighbour / random word", ratio, moved[0] / moved[1], quick=below(1))
 
 # %% [markdown]
-# ## 4. What it cannot do
+# ## 4. The limits of the fixed window
 #
-# - **Weights grow with T.** W has T·n·k numbers, and each place learns its own. The lecture counts this among the
-#   model's problems. Look at the table before you agree: at our sizes W is small beside E and U, which depend on c.
-#   What hurts first is not the memory. It is that each place has to learn again what another one already knows about a
-#   word, from the same few words of text.
+# - **Weights grow with T.** W has T·n·k entries, and each position learns its own. The lecture counts this among the
+#   model's problems. Look at the table before you agree: at our sizes W is small compared with E and U, which depend on
+#   c. The memory is not the first problem. It is that each position has to learn again what another one already knows
+#   about a word, from the same limited text.
 # - **Beyond the window there is nothing.** (The lecture says that the window holds the words that "immediately follow
 #   the current word". It means those that come before the predicted one.)
 # - **Compared with n-grams:** their tables could have $c^T$ rows, but they store only what occurs, so at most one entry
@@ -619,18 +621,18 @@ for length in (1, 4, 8, 100, 1000):
     sizes = c * 64, length * 64 * 128, 128 * c
     print(f"  {length:>6,}" + "".join(f"{size:>13,}" for size in sizes) + f"{sizes[1] / sum(sizes):>18.1%}")
 print(f"  the trigram model stores {sum(ngrams[3].grams):,} counts of grams")
-per_place, others = 64 * 128, c * 64 + 128 * c           # numbers in W for each place; in E and U
+per_place, others = 64 * 128, c * 64 + 128 * c           # parameters in W for each position; in E and U
 expect("share of W at T = 4", about(0.0118, 0.0001), 4 * per_place / (4 * per_place + others), form="{:.2%}")
 expect("the first T at which W is larger than E and U", 336, others // per_place + 1)
 
 # %% [markdown]
-# ## What to keep
+# ## What to remember
 #
-# - Sum and mean discard word order; concatenation keeps it, with weights for each place.
-# - Compare models that have learned from the same words. Learning from the validation words too gained the n-gram model
-#   0.33 nats; putting a network in its place gained 0.08.
-# - The network shares what it learns between words that are used alike. Counting is exact about what it has seen.
-#   Mixed, they are 0.13 nats better than the better of the two.
+# - Sum and mean discard word order; concatenation keeps it, with separate weights for each position.
+# - Compare models that have learned from the same words. Learning from the validation words, too, improved the n-gram
+#   model by 0.33 nats; replacing it by a network gained 0.08.
+# - The network shares what it learns between words that are used in similar ways. Counting is exact about what it has
+#   seen. Their mixture is 0.13 nats better than the better of the two.
 #
 # Next: Lab 03 reads word after word with one set of weights, whatever the length.
 #

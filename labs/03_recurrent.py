@@ -7,21 +7,21 @@
 # 2022; no address printed), homework 3a, question 1. The bound of section 4: Pascanu, Mikolov, Bengio 2013,
 # [arXiv:1211.5063](https://arxiv.org/abs/1211.5063).
 #
-# A counting model sees two words back, a fixed window four or ten. A recurrent network has one vector, its state, and
-# every word goes into it. In principle the state can remember anything. You will
+# A counting model sees two words back, a fixed window four or ten. A recurrent network has one vector, its hidden
+# state, and every word updates it. In principle the state can remember anything. You will
 #
 # - run a recurrent network by hand, forward and backward, and compare your numbers with the library's,
-# - multiply a matrix by itself fifty times, and see in its eigenvalues what becomes of a gradient,
-# - derive how much a gradient can grow over d steps at most, and measure how loose that bound is,
-# - measure how gradients vanish and explode, and blow up a training on purpose.
+# - multiply a matrix by itself fifty times, and see from its eigenvalues what happens to a gradient,
+# - derive a bound on how much a gradient can grow over d steps, and measure how loose it is,
+# - measure how gradients vanish and explode, and make a training run diverge on purpose.
 #
-# `03b_recurrent_on_shakespeare.py` makes a language model of it, and measures how many words back it remembers.
+# `03b_recurrent_on_shakespeare.py` turns it into a language model, and measures how many words back it remembers.
 #
 # It takes 5 to 25 seconds on one CPU core, with or without `--quick`.
 #
-# Letters: **B** texts side by side, **T** steps, **n** size of a word vector, **k** size of the state, **c** different
+# Letters: **B** texts in a batch, **T** steps, **n** size of a word vector, **k** size of the state, **c** different
 # words, **d** a distance in words. Losses are in nats per word. A vector is a row here, x·W; the lectures write
-# columns, W·x. Their W is our $W^\top$.
+# columns, W·x. Their W is $W^\top$ here.
 
 # %%
 import textwrap
@@ -56,11 +56,11 @@ def numbers(array, digits=3):
 #
 # Shapes: $x_t$ (n,), $h_t$ and b (k,), $W_x$ (n, k), $W_h$ (k, k). In code the two matrices are `Wx` and `Wh`.
 #
-# In words: the new state is made from the new word and the old state. f is tanh or relu. $h_0$ is what the network
-# knows before it has read anything; in mini_tf it is learned like the weights.
+# In words: the new state is computed from the new word and the old state. f is tanh or relu. $h_0$ is the state before
+# the network has read anything; in mini_tf it is learned like the weights.
 #
 # The smallest example: n = k = 2, three words, f = tanh. $W_h$ is the transpose of the matrix that CSCI 567 prints; it
-# comes back in section 3.
+# returns in section 3.
 #
 # **Expect** three lines of arithmetic to give the same numbers as `ops.rnn`.
 
@@ -84,8 +84,9 @@ expect("largest difference", at_most(1e-15), abs(np.stack([h_1, h_2, h_3], 1) - 
 # %% [markdown]
 # ### Any length, the same number of weights
 #
-# The weights of a fixed window of T words have T·n rows, n for each place: a longer window has more to learn, and what
-# it learns at place 92 does not help it at place 83. The recurrent network uses the same $W_x$ and $W_h$ at every step.
+# The weights of a fixed window of T words have T·n rows, n for each position: a longer window has more to learn, and
+# what it learns at position 92 does not help it at position 83. The recurrent network uses the same $W_x$ and $W_h$ at
+# every step.
 #
 # **Expect**, with n = 64 and k = 128: n·k = 8,192 more weights for every word of the fixed window, and the same 24,832
 # (n·k + k² + k, and k for $h_0$) throughout for the recurrent network. The table of word vectors and the readout are
@@ -103,7 +104,7 @@ counts = {words: (weights(FixedWindowModel(tiny_table, T=words, k=128)),
 print(f"\n  {'T, words':>8}{'fixed window':>16}{'recurrent':>12}   weights, n = 64, k = 128")
 for words, (fixed, recurrent) in counts.items():
     print(f"  {words:>8}{fixed:>16,}{recurrent:>12,}")
-expect("fixed window, weights for each word more", 64 * 128, (counts[256][0] - counts[64][0]) / (256 - 64))
+expect("fixed window, weights for each additional word", 64 * 128, (counts[256][0] - counts[64][0]) / (256 - 64))
 expect("recurrent, most weights of the four", 24_832, max(recurrent for _, recurrent in counts.values()))
 expect("recurrent, fewest", 24_832, min(recurrent for _, recurrent in counts.values()))
 one_model = RecurrentModel(tiny_table, k=128)
@@ -113,10 +114,10 @@ expect("shape of its scores after 0, 1, 10, 1,000 words", "(1, 5)", ", ".join(ma
 # %% [markdown]
 # ## 2. Backpropagation through time
 #
-# Unrolled, three steps are a network of three layers that share their weights. So its gradient is ordinary
+# Unrolled, three steps are a network of three layers that share their weights. So the gradient is ordinary
 # backpropagation, from the last step to the first. Two things are new.
 #
-# First, a gradient reaches $h_t$ from two sides: from its own prediction, and from step t + 1, which read it.
+# First, the gradient reaches $h_t$ from two sides: from its own prediction, and from step t + 1, which read it.
 #
 # $$
 # dh_t = (\text{from above}) + da_{t+1} \cdot W_h^\top, \qquad
@@ -125,7 +126,7 @@ expect("shape of its scores after 0, 1, 10, 1,000 words", "(1, 5)", ", ".join(ma
 #
 # $f'$ is known from the state itself: $1 - h^2$ for tanh; for relu, 1 where h > 0 and else 0.
 #
-# Second, each step has a gradient for the *same* $W_h$. They add up:
+# Second, each step contributes a gradient for the *same* $W_h$. They add up:
 #
 # $$
 # dW_h = \sum_t h_{t-1}^\top \cdot da_t, \qquad
@@ -140,7 +141,7 @@ def rnn_by_hand(x, h_0, Wx, Wh, b, activation="tanh", say=lambda name, value: No
     """ops.rnn for three steps, written out:  x (B, 3, n) → h (B, 3, k), backward
 
     backward: dh (B, 3, k), from above  →  dx (B, 3, n), dh_0 (B, k), dWx (n, k), dWh (k, k), db (k,)
-    say is told da_t and h_{t−1}ᵀ·da_t, from the last step on
+    say is called with da_t and h_{t−1}ᵀ·da_t, last step first
     """
     if activation == "tanh":
         f, slope = np.tanh, lambda h: 1 - h * h
@@ -172,11 +173,12 @@ def rnn_by_hand(x, h_0, Wx, Wh, b, activation="tanh", say=lambda name, value: No
 
 
 # %% [markdown]
-# Here only the last state receives a gradient from above, (1, −1): $dh_1$ and $dh_2$ come from step 3 alone.
+# Here only the last state receives a gradient from above, (1, −1): $dh_1$ and $dh_2$ come entirely from the later
+# steps.
 #
 # **Expect** each $da_t$ to be the next one times $W_h^\top$ and the slope, and the three 2 × 2 contributions to add up
 # to $dW_h$. **Expect** no difference from `ops.rnn` beyond rounding, with tanh and with relu, and a PASS from
-# `gradcheck`, which measures slopes by differences and trusts nobody's algebra.
+# `gradcheck`, which measures slopes by finite differences and relies on nobody's algebra.
 
 # %%
 from_above = np.zeros((1, 3, 2))
@@ -207,24 +209,24 @@ for activation in ("tanh", "relu"):
     print(textwrap.indent(str(report), "    "))
 
 # %% [markdown]
-# ### Which step teaches `Wh`?
+# ### Which steps contribute to `dWh`?
 #
-# The contributions have very different sizes. A longer example: 20 steps, k = 32, random words, and a gradient that
-# enters at the last step only. We draw $\lVert h_{t-1}^\top \cdot da_t \rVert$ for each step t.
+# The contributions have very different sizes. We take a longer example, with 20 steps, k = 32, random words, and a
+# gradient that enters at the last step only, and plot $\lVert h_{t-1}^\top \cdot da_t \rVert$ for each step t.
 #
 # If all steps contributed equally, the last 5 of the 20 would hold 25 % of the summed norms. **Expect** 91 % if $W_h$
-# shrinks what it carries (0.7 · rotation), 63 % if it keeps lengths (1.0), and 30 % if it stretches (1.3). These words
-# are random, so language cannot be why late steps count more. The cause is the repeated multiplication by $W_h$ and by
-# slopes below 1; at 1.0 · rotation it is the slopes alone.
+# shrinks vectors (0.7 · rotation), 63 % if it keeps their lengths (1.0), and 30 % if it stretches them (1.3). These
+# words are random, so language cannot be the reason why late steps count more. The reason is the repeated
+# multiplication by $W_h$ and by slopes below 1; for 1.0 · rotation it is the slopes alone.
 
 # %%
 def rotation(k, rng):
-    """A random matrix that keeps all lengths: Q·Qᵀ = I"""
+    """A random orthogonal matrix, which keeps all lengths: Q·Qᵀ = I"""
     return np.linalg.qr(rng.standard_normal((k, k)))[0]
 
 
 def contributions(x, h_0, Wx, Wh, b, dh):
-    """‖h_{t−1}ᵀ·da_t‖ for t = 1 … T, tanh, and their sum dWh, which is all that ops.rnn gives
+    """‖h_{t−1}ᵀ·da_t‖ for t = 1 … T, tanh, and their sum dWh, which is what ops.rnn returns
 
     x (B, T, n), h_0 (B, k), Wx (n, k), Wh (k, k), b (k,), dh (B, T, k) from above  →  norms (T,), dWh (k, k)
     """
@@ -260,9 +262,9 @@ show(lab_03.through_time(x[0], (h_0, h_1, h_2, h_3), gradients, from_above[0, 2]
 # %% [markdown]
 # ## 3. A matrix times itself
 #
-# On its way from step t back to step t − d the gradient is multiplied by $W_h^\top$ (and a slope) d times. Forward it
-# is the same: what the word at t − d put into the state reaches $h_t$ through d products. CSCI 567 shows what that does
-# with
+# On its way from step t back to step t − d, the gradient is multiplied by $W_h^\top$ (and a slope) d times. The forward
+# pass is no different: what the word at t − d put into the state reaches $h_t$ through d products. CSCI 567
+# demonstrates the effect with
 #
 # $$
 # W = \begin{pmatrix} 0.8 & 0.2 \\ -0.6 & 0.9 \end{pmatrix}
@@ -291,12 +293,12 @@ expect("printed numbers that are the exact ones, rounded", 12, right)
 # Why do they shrink? Along an eigenvector, multiplying by W is multiplying by λ, so $W^t$ behaves like $|\lambda|^t$
 # for the largest $|\lambda|$, the spectral radius. Complex eigenvalues also rotate, by their angle at each step.
 #
-# **Expect** two complex ones with $|\lambda| = \sqrt{\det W} = \sqrt{0.84} = 0.917$ and an angle of a full turn in
-# 16.4 steps. $|\lambda|^t$ halves every $\ln 2/(-\ln 0.917) = 8$ steps.
+# **Expect** two complex eigenvalues with $|\lambda| = \sqrt{\det W} = \sqrt{0.84} = 0.917$ and an angle of a full turn
+# in 16.4 steps. $|\lambda|^t$ halves every $\ln 2/(-\ln 0.917) = 8$ steps.
 #
-# **Expect** also what the eigenvalues do *not* tell. $\lVert W \rVert$, the most that one step can stretch, is 1.15.
-# The powers first grow, to 1.30 at t = 3, and stay below 1 only from t = 6 on. Eigenvalues describe the end, not the
-# beginning.
+# **Expect** also something that the eigenvalues do *not* tell: $\lVert W \rVert$, the largest factor by which one step
+# can stretch a vector, is 1.15. The norms of the powers first grow, to 1.30 at t = 3, and stay below 1 only from t = 6
+# on. Eigenvalues describe the long run, not the beginning.
 
 # %%
 values = np.linalg.eigvals(W)
@@ -321,14 +323,14 @@ path = np.array([np.linalg.matrix_power(W, t) @ [1, 0] for t in range(51)])
 show(lab_03.powers(path, norms, radius, scaled), "03_powers")
 
 # %% [markdown]
-# The lecture concludes that inputs from far away do not contribute. That holds for this W, whose radius is 0.917. With
-# a radius of 1.1 they contribute all too much. Between the two lies one number, 1, and nothing in training holds the
-# radius there.
+# The lecture concludes that inputs from far away do not contribute. That holds for this W, whose spectral radius is
+# 0.917. With a radius of 1.1 they contribute far too much. Only a radius of exactly 1 would be right, and nothing in
+# training keeps it there.
 #
-# ## 4. How much a gradient can grow at most
+# ## 4. A bound on how much a gradient can grow
 #
-# Question 1 of HW3a, "Vanishing/Exploding Gradients in RNNs". Its recitation names the tools, derivatives and the chain
-# rule; here is the derivation.
+# Question 1 of HW3a, "Vanishing/Exploding Gradients in RNNs". Its recitation names only the tools, derivatives and the
+# chain rule; here is the derivation.
 #
 # **One step.** $h_t = f(a_t)$ and $a_t = x_t \cdot W_x + h_{t-1} \cdot W_h + b$. Entry i of the old state acts on entry
 # j of the new one through $a_{t,j}$ alone, where its weight is $W_{h,ij}$:
@@ -369,12 +371,13 @@ def gradient_over_steps(slopes, Wh, v):
 
 
 # %% [markdown]
-# **Its length.** $\lVert W_h \rVert$ is the most by which $W_h$ can stretch a vector, its largest singular value, and
-# $W_h^\top$ has the same. Let γ be the largest slope of f anywhere. One factor $D_t W_h^\top$ does two things:
+# **Its length.** $\lVert W_h \rVert$, the largest singular value, is the largest factor by which $W_h$ can stretch a
+# vector; it is the same for $W_h^\top$. Let γ be the largest slope of f anywhere. One factor $D_t W_h^\top$ does two
+# things:
 #
 # $$
-# \lVert v D_t W_h^\top \rVert \le \lVert v D_t \rVert \cdot \lVert W_h \rVert
-# \qquad \text{by the meaning of } \lVert W_h \rVert
+# \lVert v D_t W_h^\top \rVert \le \lVert v D_t \rVert \cdot \lVert W_h \rVert \qquad \text{by the definition of }
+# \lVert W_h \rVert
 # $$
 #
 # $$
@@ -382,7 +385,7 @@ def gradient_over_steps(slopes, Wh, v):
 # \qquad \text{as no slope is above } \gamma
 # $$
 #
-# Together $\lVert v D_t W_h^\top \rVert \le \gamma \lVert W_h \rVert \cdot \lVert v \rVert$, and d times over
+# Together $\lVert v D_t W_h^\top \rVert \le \gamma \lVert W_h \rVert \cdot \lVert v \rVert$, and after d steps
 #
 # $$
 # \lVert v_d \rVert \le (\gamma \lVert W_h \rVert)^d \, \lVert v \rVert
@@ -390,16 +393,16 @@ def gradient_over_steps(slopes, Wh, v):
 #
 # For tanh $f' = 1 - \tanh^2 \le 1$, for relu $f' \le 1$: γ = 1. For the logistic function
 # $f' = \sigma (1 - \sigma) = \tfrac14 - (\sigma - \tfrac12)^2 \le \tfrac14$: γ = ¼. So gradients *must* vanish if
-# $\lVert W_h \rVert$ is below 1 with tanh or relu, below 4 with the logistic function. Above these borders the bound
-# still says how fast a gradient can grow at most, but not whether it grows or vanishes.
+# $\lVert W_h \rVert$ is below 1 with tanh or relu, below 4 with the logistic function. Above these values the bound
+# still limits how fast a gradient can grow, but does not tell whether it grows or vanishes.
 #
 # **Expect** no measured length above its bound, and the bound to be exact in one case: tanh without words, so that all
-# slopes are 1, and a rotation, which stretches all vectors alike. It is loose for two reasons:
+# slopes are 1, and a rotation, which stretches all vectors equally. Otherwise it is loose, for two reasons:
 #
-# - slopes are below γ. At 4 · rotation, the border of its bound, the logistic function keeps about 0.7 of a gradient in
-#   each step; at 8 the bound allows a doubling, and the gradient keeps its length: a factor of about 1.0;
-# - a matrix stretches few vectors by all of $\lVert W_h \rVert$. Random entries of variance $0.7^2/k$ have a norm of
-#   1.45 but a radius of 0.73: the bound allows $1.45^d$, and the gradient keeps 0.72 in each step.
+# - slopes are below γ. At 4 · rotation, where the bound is 1, the logistic function keeps about 0.7 of a gradient in
+#   each step; at 8 the bound allows it to double, but it keeps its length: a factor of about 1.0;
+# - a matrix stretches few vectors by the full factor $\lVert W_h \rVert$. Random entries of variance $0.7^2/k$ have a
+#   norm of 1.45 but a radius of 0.73: the bound allows $1.45^d$, and the gradient keeps 0.72 in each step.
 
 # %%
 SLOPES = {                                                              # f, f′ in terms of h, and γ
@@ -455,26 +458,26 @@ expect("v_T, largest difference from dh_0 of ops.rnn", at_most(1e-12), off, form
 show(lab_03.bound(bounds), "03_bound")
 
 # %% [markdown]
-# So the bound is a sure sign of vanishing and no sign of exploding. With 1.3 · rotation and tanh it allows
+# So the bound can prove that gradients vanish, but not that they explode. With 1.3 · rotation and tanh it allows
 # $1.3^{20} = 190$ at d = 20, and the gradient has not even doubled: as the states grow, their slopes shrink.
 #
 # ## 5. Vanishing and exploding gradients, measured
 #
-# Now from word to word, with `gradient_by_distance` of `_common.py`. The number $v \cdot h_T$ (v random) depends on
-# every word; the backward of `ops.rnn` gives its gradient for all of them at once, and we draw
-# $\lVert \partial (v \cdot h_T)/\partial x_{T-d} \rVert = \lVert v_d \, D_{T-d} W_x^\top \rVert$ against the distance
-# d. $W_h$ is a random rotation times g: all $|\lambda|$ and all singular values are g. (`typical` is the geometric mean
-# over 32 texts.)
+# Now we measure the gradient with respect to each word, with `gradient_by_distance` from `_common.py`. The number
+# $v \cdot h_T$ (v random) depends on every word; the backward of `ops.rnn` gives its gradient for all of them at once,
+# and we plot $\lVert \partial (v \cdot h_T)/\partial x_{T-d} \rVert = \lVert v_d \, D_{T-d} W_x^\top \rVert$ against
+# the distance d. $W_h$ is a random rotation times g: all $|\lambda|$ and all singular values are g. (`typical` is the
+# geometric mean over 32 texts.)
 #
 # **Expect**
 #
 # - tanh, quiet words (entries of size 0.1): a little less than $g^d$ for g = 0.7, 0.687 in each step. With g = 1 the
 #   words of a text add up in the state, slopes fall a little below 1, and the gradient with them: 0.94 in each step.
 #   With g = 1.3 the states grow until tanh's small slopes cancel nearly all of the growth: 1.02.
-# - tanh, loud words (size 1): much smaller slopes, and everything vanishes, with g = 1.3 too.
+# - tanh, loud words (size 1): much smaller slopes, and everything vanishes, even with g = 1.3.
 # - relu: about half of the units are off, half of the squared length is lost, a factor of about $\sqrt{1/2} = 0.71$ per
-#   step. (It depends on which units are on: with the 64 units of section 4 it was 0.65.) So the border is not at g = 1
-#   but near $g = \sqrt{2} = 1.41$: with 1.3 the gradient still vanishes, with 2.0 it explodes.
+#   step. (It depends on which units are on: with the 64 units of section 4 it was 0.65.) So the threshold is not g = 1
+#   but about $g = \sqrt{2} = 1.41$: with 1.3 the gradient still vanishes, with 2.0 it explodes.
 
 # %%
 n, k, distance = 64, 128, 100
@@ -508,30 +511,31 @@ show(lab_03.gradient_by_distance(reach), "03_gradient_by_distance")
 
 # %% [markdown]
 # Now add up $dW_h = \sum_t h_{t-1}^\top \cdot da_t$ in float32. A contribution $10^{-8}$ times the size of another is
-# lost, and with tanh and g = 0.7 that is all that comes back from d = 50. **Expect** 1 + $10^{-8}$ to be 1 in float32.
+# lost, and with tanh and g = 0.7 the contribution from d = 50 is no larger. **Expect** 1 + $10^{-8}$ to be 1 in
+# float32.
 #
-# Learning fails long before that limit, where the contribution of a far word drowns in those of the near ones: Lab 03b
-# has a network that fails although 1 % of the gradient arrives 8 steps back.
+# Learning fails long before that limit, because the contribution of a distant word is drowned out by those of the near
+# ones: Lab 03b has a network that fails although 1 % of the gradient arrives 8 steps back.
 
 # %%
 expect("tanh, quiet, g = 0.7, size at d = 50", below(1e-8), reach["tanh", 0.1, 0.7][50], form="{:.0e}")
 expect("1 + 1e-8 in float32", 1, np.float32(1) + np.float32(1e-8))
 
 # %% [markdown]
-# ### An explosion
+# ### Exploding gradients in training
 #
-# Now on real text, with a small model: the 200 most frequent words and one for all others, k = 64, T = 50, relu, and
-# $W_h = 1.7 \cdot \text{rotation}$, above the border of 1.41. Plain gradient descent, learning rate 0.5, once
-# as it is and once with the norm of all gradients together, $\lVert \nabla J \rVert$, clipped at 1:
+# Now real text, with a small model: the 200 most frequent words and one for all others, k = 64, T = 50, relu, and
+# $W_h = 1.7 \cdot \text{rotation}$, above the threshold of 1.41. We use plain gradient descent with learning rate 0.5,
+# once without clipping and once with the norm of the whole gradient, $\lVert \nabla J \rVert$, clipped at 1:
 #
 # $$
 # \nabla J \leftarrow \nabla J \cdot \min\left(1, \frac{1}{\lVert \nabla J \rVert}\right)
 # $$
 #
-# Clipping keeps the direction and limits the length. It does not make the gradient right; it makes a bad step short.
+# Clipping keeps the direction and limits the length. It does not make a bad gradient good; it makes a bad step short.
 #
-# **Expect**, without clipping, a norm above 1,000, then NaN, all within 10 steps. **Expect** with clipping a norm that
-# jumps now and then, and a loss that falls all the same: from ln 201 = 5.30 to about 2.9 nats. **Expect** tanh in place
+# **Expect**, without clipping, a norm above 1,000, then NaN, all within 10 steps. With clipping, **expect** a norm that
+# spikes now and then, and a loss that falls nevertheless: from ln 201 = 5.30 to about 2.9 nats. **Expect** tanh instead
 # of relu to need no clipping: its states are never larger than 1, and where a state is large its slope is small.
 
 # %%
@@ -545,7 +549,7 @@ frequent = np.minimum(rank[ids[:60_000]], 200)                          # word 2
 
 
 def unstable(activation="relu"):
-    """(model, batches): a small model that is about to explode, and what it reads."""
+    """(model, batches): a small model that is about to explode, and its batches."""
     table = np.random.default_rng(0).standard_normal((201, 16)).astype(np.float32)
     model = RecurrentModel(table, k=64, T=50, activation=activation)
     model.recurrent.Wh.data *= np.float32(1.7)
@@ -589,8 +593,8 @@ expect("tanh, largest ‖∇J‖", below(10), largest["tanh, without clipping"],
 expect("tanh, last 10 losses, nats", about(2.87, within=0.1), with_tanh, quick=below(4), form="{:.2f}")
 
 # %% [markdown]
-# `fit` stops once the loss is NaN. **Expect** a message that names the step, and the same training with `clip=1` to end
-# well.
+# `fit` stops once the loss is NaN. **Expect** a message that names the step, and the same training with `clip=1` to
+# finish.
 
 # %%
 def try_to_fit(clip):
@@ -611,17 +615,17 @@ for clip, ending in ((None, f"the loss became nan at step {len(runs['without cli
 show(lab_03.exploding(runs), "03_exploding")
 
 # %% [markdown]
-# ## What to take along
+# ## What to remember
 #
-# - One set of weights, used at every step: any length, no more weights. Its gradient is the sum over the steps.
-# - What reaches back d steps is a product of d Jacobians, at most $(\gamma \lVert W_h \rVert)^d$ long. Below 1 it must
-#   vanish; above 1 it may explode, and need not.
-# - Clip against explosions. That does not help against vanishing. To begin at the identity with relu can (Lab 03b,
-#   section 2); gates (LSTM, Hochreiter and Schmidhuber 1997, <https://doi.org/10.1162/neco.1997.9.8.1735>) and
-#   attention are the usual remedies.
+# - One set of weights is used at every step, for texts of any length. Its gradient is the sum over the steps.
+# - The gradient that reaches d steps back is a product of d Jacobians, at most $(\gamma \lVert W_h \rVert)^d$ times as
+#   long. If that factor is below 1 it must vanish; above 1 it may explode, but need not.
+# - Clipping helps against exploding gradients, not against vanishing ones. Initializing $W_h$ as the identity, with
+#   relu, can (Lab 03b, section 2); gates (LSTM, Hochreiter and Schmidhuber 1997,
+#   <https://doi.org/10.1162/neco.1997.9.8.1735>) and attention are the usual remedies.
 #
-# Next: `03b_recurrent_on_shakespeare.py` asks whether the state carries a word that matters, trains on 250,000 words,
-# and measures what the state is worth.
+# Next: `03b_recurrent_on_shakespeare.py` asks whether the state can carry a word that matters, trains on 250,000 words,
+# and measures how much the state helps.
 #
 # **Try:** $W_h = g \cdot \text{rotation}$ with g = 1.41 and relu; loud words with g = 2; the logistic function with b =
 # −½ · (sum of the rows of $W_h$), so that its states stay near ½.

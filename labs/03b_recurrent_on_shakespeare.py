@@ -5,20 +5,20 @@
 # lecture 8, recurrent networks; CS685 (UMass Amherst, 2020, <https://people.cs.umass.edu/~miyyer/cs685/>), lecture on
 # neural language models, its last part.
 #
-# `03_recurrent.py` derived a recurrent network's gradient through time, and saw it vanish and explode. Here such a
+# `03_recurrent.py` derived a recurrent network's gradient through time, and showed it vanish and explode. Here such a
 # network learns language. You will
 #
-# - train one on a line, by teacher forcing, and write the gradient of its loss,
+# - train one on a single line, by teacher forcing, and write the gradient of its loss,
 # - answer a question of the lecture: should a model discard the proctor?
-# - train one on Shakespeare, compare it with counting, and find a pitfall in how it starts,
-# - measure what the state is worth, and how many words back it really remembers,
-# - let it write, and see what the state saves.
+# - train one on Shakespeare, compare it with counting, and find a pitfall in its initialization,
+# - measure how much the state helps, and how many words back it really remembers,
+# - have it write, and see how much time the state saves.
 #
 # It takes about two minutes on one CPU core, about half a minute with `--quick` (too short for the model to learn much:
-# read the conclusions off the full run), and twice as long or more on a machine that has other work. Set
+# read the conclusions off the full run), and at least twice as long on a machine that is busy with other work. Set
 # OPENBLAS_NUM_THREADS=1 there.
 #
-# Letters: **B** texts side by side, **T** steps, **n** size of a word vector, **k** size of the state, **c** different
+# Letters: **B** texts in a batch, **T** steps, **n** size of a word vector, **k** size of the state, **c** different
 # words, **d** a distance in words. Losses are in nats per word. A vector is a row here, x·W; the lectures write
 # columns, W·x.
 
@@ -71,7 +71,7 @@ QUICK = quick_mode("Lab 03b: a recurrent language model, and how far back it rem
 # $$
 #
 # In training the network reads the *true* word at each step, whatever it would have guessed. That is teacher forcing:
-# a teacher who corrects after every word. T + 1 words give T predictions, all in one pass.
+# like a teacher who corrects every word at once. T + 1 words give T predictions, all in one pass.
 #
 # The gradient of the loss at step t is the softmax layer's of Lab 02, with $y_t$ the one-hot vector of the next word:
 #
@@ -102,12 +102,12 @@ def step_losses(h, U, b_2, following):
 
 
 # %% [markdown]
-# Take a line of Coriolanus, and let its few words be the whole vocabulary. "know't" comes twice, and two different
-# words follow it. A model that sees only one word back cannot tell the two apart: the best it can say is ½ for each,
-# ln 2 = 0.693 nats. The state can, because "We" and "we" went into it first.
+# Take a line of Coriolanus, and let its few words be the whole vocabulary. "know't" occurs twice, and is followed by
+# two different words. A model that sees only one word back cannot tell the two apart: the best it can do is ½ for each,
+# ln 2 = 0.693 nats. The state can, because it has read "We" and "we" before.
 #
-# **Expect** before training ln 6 = 1.792 at every step (the readout starts at 0), and after 200 steps of training
-# less than 0.05 everywhere, after both "know't" too. **Expect** J and its gradient to be the library's.
+# **Expect** ln 6 = 1.792 at every step before training (the readout starts at 0), and less than 0.05 everywhere after
+# 200 steps, also after both "know't". **Expect** J and its gradient to equal the library's.
 
 # %%
 tokens = tokenize(shakespeare("lab"))
@@ -149,22 +149,22 @@ expect("J by hand, difference from model.loss", at_most(1e-12), abs(after.mean()
 expect("dU by hand, largest difference", at_most(1e-12), abs(dU - pupil.readout.W.grad).max(), form="{:.0e}")
 
 # %% [markdown]
-# When a model writes (section 4) there is no teacher: it reads its own words. A mistake then goes into the state, and
-# in training the network never saw a state with mistakes of its own.
+# When a model writes (section 4) there is no teacher: it reads its own words. A mistake then enters the state, and in
+# training the network never saw a state that contains its own mistakes.
 #
 # ## 2. Discard the proctor?
 #
-# "as the proctor started the clock, the students opened their …". Both lectures let a model see the last few words
-# only, and throw the rest away; CSCI 567 asks whether the proctor should have been discarded. Here a proctor means
-# exams, and a teacher books:
+# "as the proctor started the clock, the students opened their …". Both lectures show a model only the last few words,
+# and discard the rest; CSCI 567 asks whether the proctor should have been discarded. Here a proctor means exams, and a
+# teacher books:
 #
 #     as the proctor started the clock , in the hall the students opened their exams .
 #     as the teacher started the clock , in the hall the students opened their books .
 #
-# Between the comma and "the students" stand 0 to 12 filler words, 16 fillers in all. So the person stands
-# 9 to 21 words before the word to predict, every filler comes with both persons, and nothing else tells the two apart.
+# Between the comma and "the students" there are 0 to 12 filler words, in 16 different combinations. So the person is 9
+# to 21 words before the word to predict, every filler occurs with both persons, and nothing else distinguishes the two.
 #
-# The windows below are all that a fixed-window model ever sees: a word, and the T before it.
+# The windows below are all that a fixed-window model ever sees: a word, and the T words before it.
 
 # %%
 PHRASES = ("at nine", "in the hall", "after a short silence", "one by one")
@@ -192,20 +192,21 @@ rows = np.array([school.encode(words + ["\n"] * (longest + 1 - len(words))) for 
 
 # %% [markdown]
 # Four models with 32 hidden units each, 500 steps of Adam on all 32 sentences: a window of 4 words, a window of 12,
-# which reaches the person behind fillers of up to 3 words, and two recurrent networks. One has tanh and a random
-# rotation for $W_h$, as it comes. The other has relu, and $W_h$ begins as the identity: the state keeps what it has
-# until a word changes it, and the slope of a unit that is on is 1 (Le, Jaitly, Hinton 2015,
+# which reaches the person if the filler has at most 3 words, and two recurrent networks. One has tanh and a random
+# rotation for $W_h$, the default. The other has relu, and $W_h$ is initialized as the identity: the state keeps its
+# value until a word changes it, and the slope of an active unit is 1 (Le, Jaitly, Hinton 2015,
 # [arXiv:1504.00941](https://arxiv.org/abs/1504.00941)).
 #
-# **Expect** the window of 4 to say the same after both persons, ½ for exams and ½ for books, however it is trained: its
-# input is the same. **Expect** the window of 12 to prefer the right word (p > 0.75) where it reaches the person, and ½
-# elsewhere. **Expect** the relu network to be right behind every filler, and the tanh network to stay at ½. Its state
-# has as many numbers, but little gradient gets to the person: without any filler some 1 % of what gets to the last word
-# before training, and less than $10^{-4}$ after it. **Expect** 30 % or more for the relu network, before and after.
+# **Expect** the window of 4 to predict the same after both persons, ½ for exams and ½ for books, however it is trained:
+# its input is the same. **Expect** the window of 12 to prefer the right word (p > 0.75) where it reaches the person,
+# and ½ elsewhere. **Expect** the relu network to be right after every filler, and the tanh network to stay at ½. Its
+# state has the same size, but little of the gradient reaches the person: without any filler, some 1 % of what reaches
+# the last word before training, and less than $10^{-4}$ after it. **Expect** 30 % or more for the relu network, before
+# and after.
 #
-# **Expect** the relu network to be wrong behind 24 words of filler, twice as many as it has ever seen. It does not
-# guess, which would give ½: it predicts the end of the line, because every sentence that it has seen was over by then.
-# (The two networks differ in two things, f and the first $W_h$. Which of them matters? Try tanh with the identity.)
+# **Expect** the relu network to be wrong after 24 words of filler, twice as many as it has ever seen. It does not
+# guess, which would give ½: it predicts the end of the line, because every sentence in training had ended by then. (The
+# two networks differ in two things, f and the initial $W_h$. Which of them matters? Try tanh with the identity.)
 
 # %%
 def learn(model, windows, steps=500):
@@ -219,14 +220,14 @@ def learn(model, windows, steps=500):
 
 
 def probability(model, words):
-    """p of the answer, the last word but one of a sentence, after what stands before it."""
+    """p of the answer, the last but one word of a sentence, given the words before it."""
     history = school.encode(words[:-2])
     seen = history[-model.T :] if isinstance(model, FixedWindowModel) else history
     return float(np.exp(log_softmax_at(model.logits(seen[None]), school.encode(words[-2:-1])))[0])
 
 
 def person_reach(model):
-    """‖∂(v·h_T)/∂x_{T−8}‖, relative to that at T: how much of the gradient gets to a person behind no filler"""
+    """‖∂(v·h_T)/∂x_{T−8}‖, relative to that at T: how much of the gradient reaches a person without any filler"""
     p = {name: parameter.data.astype(np.float64) for name, parameter in model.parameters().items()}
     x = p["embedding.table"][[school.encode(sentence(person, "")[:-2]) for person in ANSWERS]]
     start = np.repeat(p["recurrent.h0"][None], 2, axis=0)
@@ -249,7 +250,7 @@ for name, school_model in school_models.items():
     learn(school_model, windows_of(rows, school_model.T, school.encode(["\n"])[0]) if fixed else rows)
     right[name] = np.array([probability(school_model, words) for words in sentences])
 filler_words = np.array([len(words) for words in sentences]) - len(sentence("proctor", ""))
-print(f"\n2. p(the right word) behind so many words of filler, the mean of both persons; {len(school)} different words")
+print(f"\n2. p(the right word) by the number of filler words, mean of both persons; {len(school)} different words")
 print(f"  {'filler':>8}" + "".join(f"{name:>18}" for name in right))
 for count in np.unique(filler_words):
     print(f"  {count:>8}" + "".join(f"{p[filler_words == count].mean():>18.3f}" for p in right.values()))
@@ -274,14 +275,14 @@ expect("recurrent, relu, 24 words of filler, p(right)", below(0.5), np.mean(beyo
 show(lab_03.proctor({name: (filler_words, p) for name, p in right.items()}), "03_proctor")
 
 # %% [markdown]
-# So the proctor should not be discarded: without the person the last word costs ln 2 nats. A window has to be as wide
-# as the distance, and learns each place of the person by itself. A recurrent network carries the word over any of these
-# fillers, if the gradient gets through to teach it.
+# So the proctor should not be discarded: without the person, the last word costs ln 2 nats. A window has to be as wide
+# as the distance, and learns each position of the person separately. A recurrent network carries the word across any of
+# these fillers, provided that the gradient reaches far enough back to train it.
 
 # %% [markdown]
 # ## 3. A model of Shakespeare
 #
-# Each word goes into one state, and the readout predicts the next word from it:
+# Each word updates a single state, and the readout predicts the next word from it:
 #
 # $$
 # h_t = \tanh(x_t \cdot W_x + h_{t-1} \cdot W_h + b), \qquad
@@ -289,24 +290,25 @@ show(lab_03.proctor({name: (filler_words, p) for name, p in right.items()}), "03
 # J = \text{mean of } {-\ln \pi_t(\text{the next word})}
 # $$
 #
-# The word vectors x are random at first and learned, the state has 128 numbers, the readout 14,295 words. tanh, because
-# its states are never larger than 1, and where the state is large its slope is small. We clip all the same.
+# The word vectors x are initialized at random and learned, the state has 128 entries, and the readout 14,295 words. We
+# use tanh, because its states are never larger than 1, and where the state is large its slope is small. We clip
+# nevertheless.
 #
-# **Truncated backpropagation through time.** Nobody unrolls a network over 250,000 words. The text is cut into 16
-# long pieces that are read side by side, 32 words at a time. The state is carried from batch to batch (`CarriedState`),
-# but as a constant: what the network knows may come from any word since the last fresh start, up to 2,048 words ago;
-# what it is taught reaches back 32 words.
+# **Truncated backpropagation through time.** Nobody unrolls a network over 250,000 words. The text is cut into 16 long
+# pieces that are read in parallel, 32 words at a time. The state is carried from batch to batch (`CarriedState`), but
+# as a constant: the state may hold information from any word since the last reset, up to 2,048 words back, but
+# gradients reach back at most 32 words.
 #
-# **The initial state.** When the state is always carried on, hardly any batch begins at $h_0$, and $h_0$ is hardly
-# learned. Every 64th batch starts there, so that the model learns how to begin, and a comparison with and without
+# **The initial state.** If the state were always carried over, hardly any batch would begin at $h_0$, and $h_0$ would
+# hardly be learned. So every 64th batch starts there; the model learns how to begin, and comparing it with and without
 # carried state is fair.
 #
 # **The initial readout**, a pitfall. With $b_2 = 0$ the first thing to learn is which words are frequent, and Adam
-# pushes everything that way, the state too: it is driven into the flat ends of tanh. But
-# which words are frequent can be counted: $b_2 = \ln(\text{unigram})$. Then the model starts at the unigram's loss, and
-# the state is free for what only a state can do.
+# pushes all parameters in that direction, so that even the state is driven into the flat ends of tanh. But which words
+# are frequent can be counted: with $b_2 = \ln(\text{unigram})$ the model starts at the unigram's loss, and the state is
+# free to learn what only a state can.
 #
-# **Expect** of a small model (n = 32, k = 64, 120 steps) with $b_2 = 0$ a mean slope below 0.15 and a test loss of
+# For a small model (n = 32, k = 64, 120 steps) with $b_2 = 0$, **expect** a mean slope below 0.15 and a test loss of
 # about 6.3, above the unigram's. **Expect** 5.84 nats and a mean slope of 0.57 with $b_2 = \ln(\text{unigram})$.
 
 # %%
@@ -323,13 +325,13 @@ HEARD = 200                                              # words that are read b
 
 
 def cross_entropy(model, first, last):
-    """Nats per word of the words first … last − 1, read in one go, with some words before them to warm up."""
+    """Nats per word of the words first … last − 1, read in one pass, after some words to warm up the state."""
     start = max(first - HEARD, 0)
     return -model.log_probabilities(ids[start:last], first - start).mean()
 
 
 def learn_on(model, words, rate, rng, steps=None):
-    """One pass through the words, or so many steps."""
+    """One pass through the words, or `steps` steps."""
     carried, adam = CarriedState(model, anew=EVERY), Adam(rate)
     batches = ConsecutiveWindows(words, model.T, batch)
     for _ in range(steps or len(words) // batch // model.T):
@@ -360,16 +362,16 @@ expect("b₂ from ln(unigram), loss, nats", about(5.84, within=0.05), starts["ln
 expect("b₂ from ln(unigram), mean slope", about(0.57, within=0.05), starts["ln(unigram)"][1], form="{:.2f}")
 
 # %% [markdown]
-# ### The bar
+# ### The baseline to beat
 #
-# The n-gram models of Lab 01. One thing first: the network learns from 85.5 % of the words; 4.5 % are set aside to
-# validate; the last 10 % are the test. The counting model of Lab 01 counts the validation words too. They stand right
-# before the test and lead into the play that it begins in, with its names. The fair comparison is between models that
-# have seen the same words, so we count twice.
+# We compare with the n-gram models of Lab 01. The network learns from 85.5 % of the words; 4.5 % are set aside for
+# validation; the last 10 % are the test. Lab 01's model counts the validation words, too. They come right before the
+# test and include the beginning of the play in which it starts, with its names. A fair comparison is between models
+# that have seen the same words, so we count twice.
 #
-# **Expect** 9.568 for a uniform guess, 6.06 for counts of single words, 5.05 for counts of three words when the
-# validation words are counted, and 5.38 when they are not: 6.9 % of the test words never occur in what the network
-# learns from, 4.3 % in all before the test.
+# **Expect** 9.568 for a uniform guess, 6.06 for unigrams, 5.05 for trigrams that count the validation words, and 5.38
+# for trigrams that do not: 6.9 % of the test words never occur in the words that the network learns from, 4.3 % never
+# before the test.
 
 # %%
 def counted(words, order):
@@ -400,21 +402,21 @@ print(f"\n  {len(train):,} words to learn from, {first_test - first_validation:,
       f"{len(ids) - first_test:,} to test")
 for name, bar in zip(test_losses, (9.568, 6.064, 5.380, 5.050)):
     expect(name, about(bar, within=0.001), test_losses[name], form="{:.3f}")
-expect("new test words, beside what it learns from", about(0.069, within=0.0005), share_of_new(train), form="{:.1%}")
-expect("new test words, beside all words before", about(0.043, within=0.0005), share_of_new(ids[:first_test]),
+expect("test words not in the words it learns from", about(0.069, within=0.0005), share_of_new(train), form="{:.1%}")
+expect("test words not in any words before the test", about(0.043, within=0.0005), share_of_new(ids[:first_test]),
        form="{:.1%}")  # fmt: skip
 
 # %% [markdown]
 # ### Training
 #
-# Adam, clip = 1, dropout 0.2, a learning rate that rises over the first steps and then falls to the end: less than two
-# passes through the text. **Expect** the unigram's loss before the first step, then a fall, steep at first and slow at
-# the end. **Expect** it to end at 5.31 nats, a little below the 3-gram that counted the same words, and above the one
+# We train with Adam, clip = 1, dropout 0.2, and a learning rate that rises over the first steps and then falls until
+# the end, for less than two passes through the text. **Expect** the unigram's loss before the first step, then a steep
+# and later a slow fall, to 5.31 nats, a little below the trigram model that counted the same words, and above the one
 # that counted more.
 #
-# In the figure the dashed lines are losses on the test words, which are harder than those of validation: there is a new
-# play, with new names. Compare them with one another, not with the curves. A training loss is the mean of its interval,
-# and stands at its middle.
+# In the figure, the dashed lines are losses on the test words, which are harder than the validation words: there is a
+# new play, with new names. Compare them with one another, not with the curves. Each training loss is the mean over an
+# interval, and is drawn at its middle.
 
 # %%
 table = (EMBEDDING_SIZE * np.random.default_rng(0).standard_normal((c, n))).astype(np.float32)
@@ -457,10 +459,10 @@ lines = {                                                # of the test words, wh
 show(draw_curves(history.rows, lines), "03_training")
 
 # %% [markdown]
-# Now the network may learn from the validation words too, as the second 3-gram did: one pass, a few seconds, learning
-# rate $10^{-3}$. **Expect** a gain of 0.1 nats or more from so few words, and some four fifths of it on the 2.6 % of
-# the test words that the network meets for the first time there: the play's names, as the list shows. **Expect** the
-# 3-gram to stay ahead by more than 0.1 nats.
+# Now the network may learn from the validation words, too, as the second 3-gram model did: one pass, a few seconds,
+# learning rate $10^{-3}$. **Expect** a gain of 0.1 nats or more from so few words, some four fifths of it on the 2.6 %
+# of the test words that the network encounters there for the first time: the play's names, as the list shows.
+# **Expect** the 3-gram to stay ahead by more than 0.1 nats.
 
 # %%
 later = new_model()
@@ -484,19 +486,19 @@ expect("the 3-gram of the same words is ahead by, nats", above(0.1), test_losses
        - test_losses["3-gram, all words before the test"], form="{:.3f}")  # fmt: skip
 
 # %% [markdown]
-# So counting still wins when both have seen all the words before the test. A count learns a name from one occurrence; a
-# gradient has to push it there, a step at a time.
+# So counting still wins when both have seen all the words before the test. Counting learns a name from one occurrence;
+# gradient descent has to learn it one step at a time.
 #
-# ### What the carried state is worth
+# ### How much the carried state helps
 #
-# The same model, the same test words. Now we throw the state away every so many words, and it starts again at $h_0$.
+# We take the same model and the same test words, but reset the state to $h_0$ every so many words.
 #
 # **Expect** the loss to fall to that of the carried state as resets become rarer. Right after a reset, where the model
-# knows one word, as a bigram model does, **expect** 0.37 nats more; ten words later less than 0.01.
+# knows only one word, as a bigram model does, **expect** 0.37 nats more; ten words later, less than 0.01 more.
 
 # %%
 def reset_losses(model, every, most):
-    """Losses of the first test words when the state is thrown away every so many words: (windows, every)"""
+    """Losses of the first test words when the state is reset every `every` words: (windows, every)"""
     count = min(most, len(ids) - first_test) // every
     begins = first_test - 1 + every * np.arange(count)   # the word before a window's first prediction is read
     windows = ids[begins[:, None] + np.arange(every + 1)]
@@ -506,13 +508,13 @@ def reset_losses(model, every, most):
 
 MEASURED = 2048 if QUICK else 8192                       # words
 print(f"\n  the first {MEASURED:,} test words, nats per word")
-print(f"  state carried through {-log_p[:MEASURED].mean():>9.3f}")
+print(f"  state never reset     {-log_p[:MEASURED].mean():>9.3f}")
 by_reset = {every: reset_losses(model, every, MEASURED).mean() for every in (1, 2, 4, 8, 16, 32, 64)}
 for every, loss in by_reset.items():
-    print(f"  thrown away every {every:>2} words{loss:>8.3f}")
+    print(f"  reset every {every:>2} words{loss:>14.3f}")
 more = reset_losses(model, 32, MEASURED) + log_p[:MEASURED].reshape(-1, 32)      # − log p is the carried state's loss
 more = more.mean(0)
-print(f"  words read since it was thrown away, and the loss added there, the mean of {MEASURED // 32} places")
+print(f"  words read since the reset, and the loss added there, mean of {MEASURED // 32} places")
 print("    " + "   ".join(f"{known}: {round(more[known - 1], 2) + 0.0:.2f}" for known in (1, 2, 3, 5, 10, 20, 32)))
 expect("each doubling of the words lowers the loss", True, bool(np.all(np.diff(list(by_reset.values())) < 0)))
 expect("every 64 words, above the carried state's, nats", below(0.03), by_reset[64] + log_p[:MEASURED].mean(),
@@ -524,19 +526,18 @@ expect("added when 10 to 32 words are known, nats", below(0.01), more[9:].mean()
 # %% [markdown]
 # ### How far back does it remember?
 #
-# A test that asks the model itself. Take places in the test with 100 words before each. Keep the last d words and
-# replace all words further back by others: once by random words of the training text, once by a passage of it, which
-# is good Shakespeare but has nothing to do with what follows. If the loss does not change, the model does not use what
-# is further back than d. The places are the same for all d, so the differences are measured well: each comes with its
-# standard error.
+# We test the model directly. Take places in the test with 100 words before each. Keep the last d words and replace all
+# words further back: once by random words of the training text, once by a passage of it, which is good Shakespeare but
+# unrelated to what follows. If the loss does not change, the model does not use what is further back than d. The places
+# are the same for all d, so the differences are measured precisely; each comes with its standard error.
 #
-# CS685 says that recurrent networks hardly look beyond 20 to 30 words. **Expect** that to be generous here: 0.68 nats
-# added at d = 1, 0.41 at 2, less than 0.01 at 10, and less than 0.001 at 20, though T = 32 would allow more. **Expect**
-# the two kinds of other words to differ by less than 0.1 nats at d = 1, and by less than 0.03 from d = 2 on.
+# CS685 says that recurrent networks hardly look beyond 20 to 30 words. **Expect** that to be an overestimate here: 0.68
+# nats added at d = 1, 0.41 at 2, less than 0.01 at 10, and less than 0.001 at 20, though T = 32 would allow more.
+# **Expect** the two kinds of other words to differ by less than 0.1 nats at d = 1, and by less than 0.03 from d = 2 on.
 #
 # False words cost more than missing ones, because they mislead. With two true words, false words before them add 0.41
-# nats; a fresh start before them (the table above, every 2 words) adds half of that. The latter is what the network
-# gains from words that a 3-gram never looks at.
+# nats; a reset before them (the table above, every 2 words) adds half of that. The latter is what the network gains
+# from words that a 3-gram model never sees.
 
 # %%
 HISTORY, places = 100, 400 if QUICK else 2000
@@ -551,7 +552,7 @@ def last_word_losses(windows):
 
 
 def forgotten(windows, d, other):
-    """The windows with all words further back than d replaced by those of `other`, which keeps its places
+    """The windows with all words further back than d replaced by the words of `other` in the same places
 
     windows (places, history + 1): the last word is the one to predict; other (places, history)  →  a new array
     """
@@ -589,15 +590,15 @@ expect("added at d = 20, both kinds, nats", about(0, within=0.001), mean[20], qu
 kinds = np.array([[lost[name, d][0] for d in distances[1:]] for name in others])
 expect("difference of the two kinds, d = 1", below(0.1), abs(kinds[0] - kinds[1])[0], form="{:.3f}")
 expect("… d ≥ 2, the largest", below(0.03), abs(kinds[0] - kinds[1])[1:].max(), quick=below(0.1), form="{:.3f}")
-fresh = 2 * by_reset[2] - by_reset[1] + log_p[:MEASURED].mean()          # of two words: one known, then two
-expect("a fresh start, two words known: added, nats", about(0.21, within=0.04), fresh, quick=None, form="{:.2f}")
+fresh = 2 * by_reset[2] - by_reset[1] + log_p[:MEASURED].mean()          # two words per reset: one known, then two
+expect("a reset, two words known: added, nats", about(0.21, within=0.04), fresh, quick=None, form="{:.2f}")
 
 # %% [markdown]
 # And the gradient by distance, as in section 5 of `03_recurrent.py`:
 # $\lVert \partial (v \cdot h_T)/\partial x_{T-d} \rVert$ for a random v, now through the trained model on the test's
-# words (64 places, the learned $W_h$). **Expect** it to lose a third with every word, while the untrained one loses
+# words (64 places, the learned $W_h$). **Expect** it to lose a third with every word, while the untrained model's loses
 # only 16 %. $W_h$ has grown, but the slopes have fallen more: **expect** radius times mean slope, 1.0 · 0.82 before and
-# 1.4 · 0.49 after, to be near what is kept for each word.
+# 1.4 · 0.49 after, to be close to the factor per word.
 
 # %%
 def model_reach(model):
@@ -633,12 +634,12 @@ show(lab_03.memory(reaches, distances[1:], added), "03_memory")
 # %% [markdown]
 # ## 4. Writing with a state
 #
-# `generate` asks the model for a `reader()`: it reads the prompt once, and then each word that it writes. The state is
-# all it keeps. Here is a step of the reader by hand. **Expect** it to give the library's scores.
+# `generate` asks the model for a `reader()`, which reads the prompt once, and then each word that is written. The state
+# is all it keeps. Here is one step of the reader by hand. **Expect** it to give the library's scores.
 
 # %%
 def read_one(x, state, Wx, Wh, b, U, b_2):
-    """One word read: the new state h = tanh(x·Wx + state·Wh + b), and the scores h·U + b_2 of the next word
+    """Read one word: the new state h = tanh(x·Wx + state·Wh + b), and the scores h·U + b_2 of the next word
 
     x (n,), state (k,), Wx (n, k), Wh (k, k), b (k,), U (k, c), b_2 (c,)  →  h (k,), scores (c,)
     """
@@ -657,9 +658,9 @@ print("\n4. Writing")
 expect("scores after 40 words, largest difference", at_most(1e-4), off, form="{:.0e}")
 
 # %% [markdown]
-# **Expect** greedy to end in a loop. (A fixed window has to. A state, a vector of real numbers, need not repeat, but
-# here it does.) **Expect** sampling at temperature 0.7 to use fewer different words than at 1.0, and at 1.0 about as
-# many as Shakespeare.
+# **Expect** greedy decoding to end in a loop. (With a fixed window it must. A state, a vector of real numbers, need not
+# repeat, but here it does.) **Expect** sampling at temperature 0.7 to use fewer different words than at 1.0, and at 1.0
+# about as many as Shakespeare.
 
 # %%
 choices = {
@@ -686,14 +687,14 @@ for name in choices:
     print(f"\n--- {name}, the first 60 words ---\n" + vocabulary.decode(texts[name][:60]).strip("\n"))
 
 # %% [markdown]
-# What does the state save? Without it each new word means reading all the words so far again. **Expect** a time per
-# word that hardly depends on the length of the text with the state, and one that grows at least threefold from 100
-# words to 1,000 without it. (Both pay for the readout, a score for each of 14,295 words.) **Expect** the same
+# How much time does the state save? Without it, each new word means reading all the words so far again. **Expect** a
+# time per word that hardly depends on the length of the text with the state, and one that grows at least threefold from
+# 100 words to 1,000 without it. (Both pay for the readout, a score for each of 14,295 words.) **Expect** the same
 # predictions.
 
 # %%
 def least_times(actions, rounds=15):
-    """Milliseconds of each action, the best of some rounds: other programs only add to them, and for a while."""
+    """Milliseconds of each action, the best of some rounds, because other programs only add to the times."""
     least = np.full(len(actions), np.inf)
     for _ in range(rounds):
         for k, action in enumerate(actions):
@@ -719,13 +720,13 @@ expect("with the state, 1,000 words / 10 words", below(2), times[1000][0] / time
 expect("reading all again, 1,000 words / 100 words", between(3, 25), times[1000][1] / times[100][1])
 
 # %% [markdown]
-# ## 5. When it goes wrong
+# ## 5. Invalid input
 #
-# A single weight that is NaN spoils every later state, and so every probability. **Expect** a message for each of six
-# mistakes, and no NaN.
+# A single weight that is NaN corrupts every later state, and so every probability. **Expect** an error message for each
+# of six mistakes, and no NaN.
 
 # %%
-print("\n5. Bad input")
+print("\n5. Invalid input")
 messages = []
 whole = model.recurrent.Wh.data.copy()
 model.recurrent.Wh.data[0, 0] = np.nan
@@ -746,26 +747,24 @@ model.recurrent.Wh.data = whole
 expect("mistakes that give a message, of 6", 6, len(messages))
 
 # %% [markdown]
-# ## 6. What to take along
+# ## 6. What to remember
 #
-# - The state can carry a word over any distance seen in training, if its gradient survives the way.
+# - The state can carry a word over any distance seen in training, if the gradient survives that distance.
 # - Count what can be counted ($b_2$), and let the network learn the rest.
-# - A carried state *could* bring words from before the T words that are backpropagated through. Here it does not:
-#   beyond ten words nothing is used. What it saves is the poor start after each reset. Let the model learn to begin,
-#   too.
+# - A carried state *could* bring information from before the T words of backpropagation. Here it does not: nothing
+#   beyond ten words is used. What it saves is the poor predictions after each reset. Let the model learn to begin, too.
 # - On Shakespeare it remembers ten words at most, with a state that could in principle hold anything.
 #
-# That last point is the bottleneck. *One* vector has to hold all that may ever matter, and each new word is written
-# over it. A word twenty places back can be reached only through twenty steps, forward and backward. **Attention** keeps
-# a vector for each word, and looks at any of them in one step: the distance is 1, whatever d. No product of twenty
-# matrices, no bottleneck; and all positions can be computed at once, not one after the other. The price: it has to keep
-# a vector for every word, and compare each new word with all of them, so the time per word grows with the text.
-# `06_language_transformer.py` (Lab 06) builds it.
+# That last point is the bottleneck. *One* vector has to hold everything that may ever matter, and each new word
+# overwrites some of it. A word twenty places back can be reached only through twenty steps, forward and backward.
+# **Attention** keeps a vector for each word, and reaches any of them in one step: the distance is 1, whatever d is.
+# There is no product of twenty matrices and no bottleneck, and all positions can be computed in parallel. The price is
+# that it has to keep a vector for every word, and compare each new word with all of them, so the time per word grows
+# with the text. `06_language_transformer.py` (Lab 06) builds it.
 #
 # **Try:** the tanh network of section 2 with fillers of at most two words, or 5,000 steps. `activation="relu"` in
 # section 3, with and without clip. T = 4: how far back does it remember now? k = 32. $W_h$ times 0.5 before training:
-# does it learn faster, does it remember less? In section 1, a line for teacher forcing in which a word comes three
-# times.
+# does it learn faster, does it remember less? In section 1, a line in which a word occurs three times.
 
 # %%
 print("\n6. Test words, nats per word, all models of this lab")

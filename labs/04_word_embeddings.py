@@ -5,13 +5,13 @@
 # on principal component analysis.
 #
 # A network computes with numbers. Here words become numbers in three steps: an index for each word, a table of
-# which words stand near which, and a short vector made of that table's eigenvectors. You will
+# co-occurrence counts, and a short vector made from that table's eigenvectors. You will
 #
 # - turn two quotations, then 292,072 words of Shakespeare, into integers and back,
 # - count co-occurrences, check the counts by hand, and find a slip in the printed formula,
 # - compute 256 eigenvectors of a 14,295 × 14,295 matrix, and predict its eigenvalues from the words' counts alone,
-# - ask the vectors which words are alike, and learn what they know and what they do not,
-# - measure what a word loses on the way from 14,295 numbers to 256: almost nothing, or almost everything.
+# - ask the vectors which words are similar, and find out what they capture and what they do not,
+# - measure how much of a word is lost when 14,295 numbers become 256: almost nothing, or almost everything.
 #
 # Letters: **c** different words, **W** co-occurrence window, **n** embedding dimension, **T** history length, **N**
 # words of the corpus, **r** the rank of a word by its count, or of an eigenvector by its eigenvalue (the source's k).
@@ -41,7 +41,7 @@ QUICK = quick_mode("Lab 04: words to indices, co-occurrences, eigenvector embedd
 # words. Each new word gets the next free number, so the numbers are in order of first appearance.
 #
 # **Expect** 24 different words. The eighth is "father", index 7 when counting from 0. The comma has one index and
-# occurs several times: the source says three, but count for yourself.
+# occurs several times: the source says three times, but count for yourself.
 
 # %%
 QUOTES = (
@@ -60,10 +60,11 @@ expect("index of 'father'", 7, small.index["father"])
 expect("commas (the source says 3)", 4, tokens.count(","))
 
 # %% [markdown]
-# The index i stands for the vector $e_i$: c entries, a 1 in place i and zeros elsewhere. Nobody stores those zeros.
-# They are still useful in formulas: `E` has one such row for each word of the corpus, and `E.T @ E` counts words.
+# The index i stands for the one-hot vector $e_i$: c entries, a 1 in place i and zeros elsewhere. Nobody stores those
+# zeros, but the vectors are useful in formulas: `E` has one such row for each word of the corpus, and `E.T @ E` counts
+# words.
 #
-# ### Who stands next to whom
+# ### Which words occur together
 #
 # A window of W + 1 words slides over the corpus. $C_{ij}$ counts how often word j stands in a window whose centre is
 # word i:
@@ -72,7 +73,7 @@ expect("commas (the source says 3)", 4, tokens.count(","))
 # C_{ij} = \sum_t 1(w_t = i) \cdot \sum_{u=-W/2}^{W/2} 1(w_{t+u} = j)
 # $$
 #
-# The source prints "=" where the "·" stands here. It has to be a product: the first factor picks the windows whose
+# The source prints "=" in place of the "·" here. It has to be a product: the first factor picks the windows whose
 # centre is word i, the second counts word j in each of them. (It also writes $w_u$ for the neighbour $w_{t+u}$, and
 # says that neighbours are "less than W/2" places away; its sum includes those *at* W/2.) The term $u = 0$ is the centre
 # itself, so each word's own count is on the diagonal.
@@ -118,10 +119,10 @@ print(f"  indices, 8 bytes each  {ids.nbytes / 1e6:10,.1f} MB")
 print(f"  vectors e_i, float32   {len(ids) * c * 4 / 1e6:10,.1f} MB")
 
 # %% [markdown]
-# ### Words that are not there
+# ### Words that are not in the vocabulary
 #
 # A vocabulary is closed. The source builds it from the *whole* corpus, test part included, so no test word is ever
-# unknown. A reader who types a prompt has no such luck, and neither would an honest test.
+# unknown. A user who types a prompt has no such luck, and neither would a model in an honest test.
 #
 # **Expect** an error that names the word. And if only the first 90 % of the corpus had been read, about one in 25 words
 # of the last 10 % would be missing: 4.3 %.
@@ -156,7 +157,7 @@ show(lab_04.zipf(counts[by_count], named), "04_zipf")
 # ## Task 6.2: co-occurrences
 #
 # The same count with W = 10, five words on either side. C has $c^2$ = 204 million entries, but most pairs of words
-# never meet, and a sparse matrix stores those that do.
+# never occur together, and a sparse matrix stores only those that do.
 #
 # **Expect** $C = C^\top$: if j is within five words of i, then i is within five words of j. And for a word that never
 # stands within five words of itself, $C_{ii}$ is its count.
@@ -169,7 +170,7 @@ words = ids.tolist()
 
 
 def count_pair(words, i, j, W):
-    """C_ij by its formula: for each centre w_t = i, how often j stands among the W + 1 words around it.
+    """C_ij by its formula: for each centre w_t = i, how often j occurs among the W + 1 words around it.
 
     words: a list of indices; i, j: two of them
     """
@@ -189,13 +190,13 @@ meets_itself = np.zeros(c, bool)
 for u in range(1, 6):
     meets_itself[ids[u:][ids[u:] == ids[:-u]]] = True
 apart = ~meets_itself & (counts > 1)
-expect("words that never meet themselves: C_ii − count", 0, abs(C.diagonal() - counts)[apart].max())
+expect("words never near themselves: C_ii − count", 0, abs(C.diagonal() - counts)[apart].max())
 
 # %% [markdown]
 # A picture of the whole C would be blank. Its corner of the 40 most frequent words is full; colours are logarithmic.
-# Bright rows are frequent words, which meet every other word. The diagonal stands out: a word is always in its own
-# window. Look for the dark spots too. "thou" and "thy" avoid "you" and "your": a speaker says thou or you, seldom both
-# in one breath.
+# Bright rows are frequent words, which occur near every other word. The diagonal stands out: a word is always in its
+# own window. Look for the dark spots too. "thou" and "thy" avoid "you" and "your": a speaker says thou or you, seldom
+# both in one breath.
 
 # %%
 top = by_count[:40]
@@ -212,11 +213,11 @@ show(lab_04.many_counts([shown(vocabulary.words[i]) for i in top], corner), "04_
 # x_i = V_n^\top e_i
 # $$
 #
-# $V_n$ is (c, n), and once in the source (n, n); $x_i$ is (n,). The product $V_n^\top e_i$ picks row i of $V_n$. So the
+# $V_n$ is (c, n) (the source once says (n, n)); $x_i$ is (n,). The product $V_n^\top e_i$ picks row i of $V_n$. So the
 # array V *is* the table of embeddings: a row for each word.
 #
 # **Expect** orthonormal columns, and $C V = V\,\text{diag}(\lambda)$ up to rounding. Guess what the eigenvalues are
-# before you look at the table, which has the counts of the words beside them.
+# before you look at the table, which lists the counts of the words next to them.
 
 # %%
 n = 256
@@ -233,22 +234,23 @@ expect("largest |CV − V diag(λ)| entry, relative to λ_1", below(1e-9), abs(C
        form="{:.0e}")  # fmt: skip
 
 # %% [markdown]
-# ### Why are they close to the counts?
+# ### Why are the eigenvalues close to the counts?
 #
 # From about r = 10 on, $\lambda_r$ is within a tenth of the count of the r-th word. If C were nearly diagonal, that
-# would need no explanation: the counts are on its diagonal. But it is not. **Expect** nearly all frequent words to have
-# a neighbour that they meet more often than themselves, $C_{ij} > C_{ii}$: "king" occurs 336 times (its $C_{ii}$ is
-# 342, because it also meets itself), and 409 line breaks stand within five words of it.
+# would need no explanation: the counts are on its diagonal. But it is not. **Expect** nearly every frequent word to
+# occur more often near some other word than near itself, $C_{ij} > C_{ii}$: "king" occurs 336 times (its $C_{ii}$ is
+# 342, because it sometimes occurs near itself), and 409 line breaks stand within five words of it.
 #
 # What is C, then? Suppose that words came in random order. A word i has 10 neighbours, each of which is word j with
 # probability $\text{count}(j)/N$; so, by chance, $C_{ij} \approx \text{count}(i) \cdot 10 \cdot \text{count}(j)/N$. And
-# each word meets itself at $u = 0$. With the vector q of all counts, this is a diagonal matrix plus one of rank one:
+# at $u = 0$ each word is counted with itself. With the vector q of all counts, this is a diagonal matrix plus one of
+# rank one:
 #
 # $$
 # C \approx M = \operatorname{diag}(q) + \tfrac{10}{N}\,q\,q^\top
 # $$
 #
-# The second part's entries are small beside the diagonal for most *pairs*, but there are c of them in a row: the
+# The second part's entries are small compared with the diagonal for most *pairs*, but there are c of them in a row: the
 # neighbours of a word add up to ten times its count.
 
 # %%
@@ -281,10 +283,10 @@ expect("neighbours per occurrence, median over words", 10, np.median(neighbours 
 # from −∞ to +∞, and in between it falls. So it is 1 exactly once between any two neighbouring counts, and once above
 # the largest: **the eigenvalues of M interlace with the counts**. M's $\lambda_2$ lies between the counts of the second
 # and the first word, its $\lambda_{100}$ between those of the 100th and the 99th, which are 316 and 319, however large
-# the factor 10/N is. (A count shared by m words is itself an eigenvalue, m − 1 times.) Only $\lambda_1$ is free to run
-# away, and it does.
+# the factor 10/N is. (A count shared by m words is itself an eigenvalue, m − 1 times.) Only $\lambda_1$ has no upper
+# bound, and it does move far above the largest count.
 #
-# **Expect** the prediction from nothing but counts to be within 2 % of half of C's eigenvalues.
+# **Expect** the prediction, made from the counts alone, to be within 2 % for half of C's eigenvalues.
 
 # %%
 def model_eigenvalues(q, strength, number):
@@ -319,21 +321,21 @@ expect("λ_1: predicted off by", about(0.053, within=0.002), off[0], form="{:.1%
 expect("λ_10: count of the tenth word off by", below(0.1), abs(q[by_count[9]] / values[9] - 1), form="{:.1%}")
 expect("λ_256: predicted off by", below(0.015), off[-1], form="{:.1%}")
 expect("all 256: predicted off by, median", below(0.02), np.median(off), form="{:.1%}")
-expect("λ_3: predicted off by, language is in it", above(0.3), off[2], form="{:.0%}")
+expect("λ_3: predicted off by (it reflects language)", above(0.3), off[2], form="{:.0%}")
 show(lab_04.eigenvalues(values, predicted, counts[by_count[:n]]), "04_eigenvalues")
 
 # %% [markdown]
 # ### And the eigenvectors?
 #
-# The model says $v_i \propto q_i/(\lambda - q_i)$: an eigenvector of M belongs to the few words whose count is next to
-# λ. The real ones are another matter. **Expect** the word with the largest entry of $v_r$, for $r \ge 20$, to hold a
-# quarter of its squared length ($V_{ir}^2$), where the model has four fifths, and hardly ever to be the r-th most
+# The model says $v_i \propto q_i/(\lambda - q_i)$: an eigenvector of M is concentrated on the few words whose count is
+# close to λ. The real ones are not. **Expect** the word with the largest entry of $v_r$, for $r \ge 20$, to hold a
+# quarter of its squared length ($V_{ir}^2$), where the model predicts four fifths, and hardly ever to be the r-th most
 # frequent word. Each mixes about ten words.
 #
 # The reason is how close the eigenvalues are: around r = 100 two neighbours differ by 1 to 4. What the model leaves
-# out, who *really* stands beside whom, is small, but it only has to be larger than such a gap in order to turn two
-# eigenvectors into each other. Rotating the vectors among themselves changes neither the eigenvalues by much nor what
-# all 256 span together. **Expect** the axes of the 200 most frequent words to lie nearly whole within that span.
+# out, which words *really* stand near which, is small, but it only has to be larger than such a gap in order to rotate
+# two eigenvectors into each other. Such rotations change the eigenvalues little, and the span of all 256 vectors hardly
+# at all. **Expect** the axes of the 200 most frequent words to lie almost entirely within that span.
 
 # %%
 squares = V[:, 19:] ** 2                                                             # (c, n − 19)
@@ -353,11 +355,11 @@ inside = (V[by_count[:n]] ** 2).sum(1)
 expect("kept of the axes of the 200 most frequent, median", above(0.95), np.median(inside[:200]), form="{:.3f}")
 
 # %% [markdown]
-# ### What is language in C?
+# ### Which part of C is language?
 #
-# What the model cannot say: $C - M$, who keeps company beyond chance. **Expect** it to be 5 % of C, measured by
-# squares, and its first eigenvectors to hold what a reader would name: which marks end a speech and which names stand
-# beside them; pronouns and their verbs against "the" and "of".
+# The model leaves out $C - M$: which words occur together more or less often than chance predicts. **Expect** it to be
+# 5 % of C, measured by squares, and its first eigenvectors to show patterns that a reader would recognize: the marks
+# that end a speech and the names next to them; pronouns and their verbs against "the" and "of".
 
 # %%
 def beyond_chance(x):
@@ -396,13 +398,13 @@ print(f"  all histories of {T} words {(len(ids) - T) * T * n * 4 / 1e6:8,.1f} MB
 # %% [markdown]
 # ## Which words are alike?
 #
-# Similarity of two words: the cosine of the angle between their vectors. The hope is that words of similar meaning get
-# similar vectors, because they keep the same company.
+# The similarity of two words is the cosine of the angle between their vectors. The hope is that words of similar
+# meaning get similar vectors, because they occur in similar contexts.
 #
-# **Expect** less than that. The axes of the frequent words lie nearly whole in the span of V, and axes of different
+# **Expect** less than that. The axes of the frequent words lie almost entirely in the span of V, and axes of different
 # words are at right angles; so no other frequent word points in a frequent word's direction. Those that do are rare
-# words that stood next to it, once. We list neighbours twice: among all words, and among those that occur 20 times or
-# more.
+# words that occurred next to it, once. We list neighbours twice: among all words, and among those that occur 20 times
+# or more.
 
 
 # %%
@@ -420,7 +422,7 @@ def nearest(vectors, i, allowed, number=5):
 
 
 def print_nearest(vectors, at_least):
-    """Print the words nearest to six words; returns {word: those}."""
+    """Print the words nearest to each of six words; returns {word: nearest words}."""
     found = {}
     for word in ("king", "father", "night", "eyes", "Romeo", "is"):
         order, cosine = nearest(vectors, vocabulary.index[word], counts >= at_least)
@@ -440,15 +442,16 @@ expect("Romeo: banished is among the five nearest", True, "banished" in often_ne
 expect("father: brother is among the five nearest", False, "brother" in often_near["father"])
 
 # %% [markdown]
-# Honestly: the first list is useless. All but one of those 30 words occurred only once, near the word asked for. The
-# second list holds words that *go together* (eyes and tears, Romeo and banished), but hardly any that *mean* something
-# similar: no brother for father, no day for night. The source says that close vectors stand for similar words. With raw
-# counts they stand for words that were neighbours.
+# The first list is useless: all but one of those 30 words occurred only once, near the word asked for. The second list
+# holds words that *go together* (eyes and tears, Romeo and banished), but hardly any that *mean* something similar: no
+# brother for father, no day for night. The source says that close vectors stand for similar words. With raw counts they
+# stand for words that were neighbours.
 #
 # ### One line changes that
 #
 # The trouble is the range of the counts. A square root brings 40,000 and 40 closer together, so that the frequent words
-# no longer own the first axes. **Expect** meanings. (The source continues with raw counts, and so do we.)
+# no longer dominate the first axes. **Expect** neighbours of similar meaning. (The source continues with raw counts,
+# and so do we.)
 
 # %%
 _, V_root = eigenvector_embeddings(C.sqrt(), 64)
@@ -458,10 +461,10 @@ expect("father: brother is among the five nearest", True, "brother" in meanings[
 expect("night: day is among the five nearest", True, "day" in meanings["night"])
 
 # %% [markdown]
-# ## Principal component analysis: what does a word lose?
+# ## Principal component analysis: how much of a word is lost?
 #
-# With *all* eigenvectors, $y = V^\top e$ is just another way to write e, and $e = V y$ gives it back. On two quotations
-# we can afford them all. **Expect** an error of rounding size; and with n of the 24, a mean loss of $1 - n/24$.
+# With *all* eigenvectors, $y = V^\top e$ is just another way to write e, and $e = V y$ recovers it. For two quotations
+# we can afford all of them. **Expect** an error of rounding size; and with n of the 24, a mean loss of $1 - n/24$.
 
 # %%
 _, all_V = np.linalg.eigh(small_C)
@@ -475,16 +478,16 @@ for kept in (6, 12, 18):
 # %% [markdown]
 # ### "For most word vectors the error is small"
 #
-# So says the source about n = 256 and c = 14,295. That is impossible. What is kept of word i is
+# So says the source about n = 256 and c = 14,295. That is impossible. The energy kept of word i is
 # $\lVert \tilde e_i \rVert^2 = \sum_k V_{ik}^2$, a number from 0 to 1, and the error is
-# $\lVert e_i - \tilde e_i \rVert^2 = 1 - \lVert \tilde e_i \rVert^2$. Add up what is kept of all words:
+# $\lVert e_i - \tilde e_i \rVert^2 = 1 - \lVert \tilde e_i \rVert^2$. Add it up over all words:
 #
 # $$
 # \sum_i \lVert V_n^\top e_i \rVert^2 = \text{trace}(V_n V_n^\top) = \text{trace}(V_n^\top V_n) = n
 # $$
 #
-# n unit columns have n units of energy to give, and c words share them. The mean over *different words* is $n/c$ for
-# any orthonormal V whatsoever: language has nothing to do with it. But the words of a *text* are mostly frequent words.
+# n unit columns have n units of energy in total, and c words share them. The mean over *different words* is $n/c$ for
+# any orthonormal V whatsoever: it says nothing about language. But the words of a *text* are mostly frequent words.
 #
 # **Expect** 256/14,295 = 1.8 % as the mean over different words, and a large part as the mean over the text.
 
@@ -509,11 +512,11 @@ for word in SAMPLES:
 # %% [markdown]
 # It is all or nothing, and the border is a count: $\lambda_{256}$ is about 120; words that occur more than 120 times
 # are kept, words that occur less often are lost. That is the model M again. Its eigenvectors with eigenvalues above 120
-# belong to words whose counts are near those eigenvalues. In C the words' real neighbours mix these words with each
-# other, but hardly with words that are far rarer. So 256 eigenvectors span, nearly, the axes of the 256 most frequent
-# words, and the budget is spent. The exceptions, frequent words of which only a third to two thirds is kept, stand in
-# the names before speeches: KING RICHARD III, DUKE VINCENTIO, DUKE OF YORK. These words occur together, and share their
-# axes.
+# are concentrated on words whose counts are near those eigenvalues. In C the real co-occurrences mix these words with
+# each other, but hardly with words that are far rarer. So 256 eigenvectors nearly span the axes of the 256 most
+# frequent words, and that uses up the budget. The exceptions, frequent words of which only a third to two thirds is
+# kept, are found in the names before speeches: KING RICHARD III, DUKE VINCENTIO, DUKE OF YORK. These words occur
+# together, and share their axes.
 
 # %%
 expect("kept of words with over 240 occurrences, median", above(0.95), np.median(energy[counts > 240]), form="{:.3f}")
@@ -525,10 +528,10 @@ show(lab_04.energy(counts, energy, values[-1], n / c, captured_energy(V, counts)
 # %% [markdown]
 # ### The figure of the source: coefficients $y_{ir}$ against r
 #
-# It shows the coefficients of "some representative words", and concludes that little is left beyond r ≈ 200. For which
-# words is that so? **Expect** it to hold for "king" and "love", whose coefficients are largest near r = their rank. For
-# a word of middling frequency they lie further out, and for a rare word beyond what we compute. Without `--quick` we
-# compute 768 eigenvectors, to see what lies past 256.
+# It shows the coefficients of "some representative words", and the source concludes that little is left beyond r ≈ 200.
+# For which words is that true? **Expect** it to hold for "king" and "love", whose coefficients are largest near r =
+# their rank. For a word of medium frequency they lie further out, and for a rare word beyond what we compute. Without
+# `--quick` we compute 768 eigenvectors, to see what lies beyond 256.
 
 # %%
 _, V_far = (values, V) if QUICK else eigenvector_embeddings(C, 768)
@@ -549,7 +552,7 @@ expect("bird: beyond r = 256", above(0.95), beyond["bird"], form="{:.3f}")
 show(lab_04.coefficients(rows, n), "04_pca_coefficients")
 
 # %% [markdown]
-# ## What to take along
+# ## What to remember
 #
 # - A corpus is a sequence of integers. Vectors are looked up when they are needed.
 # - Raw counts of co-occurrence are mostly what chance predicts, plus each word's own count:
@@ -560,5 +563,5 @@ show(lab_04.coefficients(rows, n), "04_pca_coefficients")
 # - A rare word's vector is almost zero. Lab 05 trains a transformer to predict such vectors with a squared error,
 #   and a vector that is almost zero is easy to predict.
 #
-# Try: W = 2 or W = 40 in Task 6.2. Which neighbours change? Try `C.log1p()` for `C.sqrt()`. Draw the energy figure
-# with n = 64, and predict first where its border will be.
+# Try: W = 2 or W = 40 in Task 6.2. Which neighbours change? Try `C.log1p()` for `C.sqrt()`. Draw the energy figure with
+# n = 64, after predicting where its border will be.

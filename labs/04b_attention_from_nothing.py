@@ -1,24 +1,25 @@
 # %% [markdown]
-# # Lab 04b: attention from nothing, in six steps
+# # Lab 04b: attention from scratch, in six steps
 #
 # Sources: CSCI 567, lecture 8 (University of Southern California, spring 2024), second half: averaging word
 # representations, weighted averaging, attention as soft look-up, self-attention, heads; "Multi-Head Attention
 # Encoders", a course notebook; both after Vaswani et al. 2017, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762).
 #
-# Lab 05 starts with equations (13) to (15) of a transformer. This lab builds them from nothing, one idea at a time:
+# Lab 05 starts with equations (13) to (15) of a transformer. This lab builds up to them from scratch, one idea at a
+# time:
 #
 # 1. no averaging: a word knows itself
 # 2. the mean of all words
 # 3. a weighted mean, whose weights are learned for each *place*
-# 4. a soft look-up, whose weights depend on what the words *say*
+# 4. a soft look-up, whose weights depend on the words' *content*
 # 5. queries, keys and values: three learned matrices decide what is compared and what is passed on
-# 6. heads: several look-ups at once
+# 6. heads: several look-ups in parallel
 #
-# Each step has a question that it can answer and the step before it cannot. So each gets its formula, its gradient by
-# hand, a picture of what it looks at and where its gradient goes, and a number: how often its answer is right.
+# Each step answers a question that the step before it cannot. So each gets its formula, its gradient by hand, a figure
+# that shows what it attends to and where its gradient flows, and its accuracy: how often its answer is right.
 #
 # Letters: **B** batch, **T** words of a text, **n** size of a word vector, **H** heads, **m** size of a head. The
-# lecture's d is our n, and its $d_{attn}$ our m.
+# lecture's d is n here, and its $d_{attn}$ is m.
 #
 # It takes a minute on one CPU core, a quarter of it with `--quick`.
 
@@ -36,13 +37,13 @@ from mini_tf.ops.updates import adam
 import numpy as np
 
 QUICK = quick_mode("Lab 04b: from no averaging to multi-head attention")
-STEPS = 200 if QUICK else 400           # of a training; each takes about a second
+STEPS = 200 if QUICK else 400           # of one training run; each takes about a second
 
 # %% [markdown]
 # ## Six cards
 #
 # A text of T = 6 words, so small that you can solve it yourself: five cards with a name and a colour each, in random
-# order, and a last one that names two of the five and has a colour of its own. Every question is put to the last card.
+# order, and a last one that names two of the five and has a colour of its own. The last card asks every question.
 #
 # A card's vector $x_t$ has n = 20 entries, all 0 but for three or four: its place, its name, the second name (of the
 # last card only), its colour.
@@ -50,11 +51,11 @@ STEPS = 200 if QUICK else 400           # of a training; each takes about a seco
 # | question | answer, for the text below |
 # | --- | --- |
 # | its own colour | gold |
-# | the most frequent colour (of a tie, the last in the order of `COLOURS`) | green |
+# | the most frequent colour (in a tie, the last in the order of `COLOURS`) | green |
 # | the third card's colour | blue |
-# | the first-named one's colour: Cid's | red |
-# | the colour of the one after the first-named, in the order of `NAMES`: Dot's | green |
-# | both named ones' colours, in order: Cid's, Ann's | red, blue |
+# | the colour of the card named first: Cid's | red |
+# | the colour of the card that follows it in the order of `NAMES`: Dot's | green |
+# | the colours of both named cards, in order: Cid's, Ann's | red, blue |
 
 # %%
 NAMES, COLOURS, T = ["Ann", "Ben", "Cid", "Dot", "Eve"], ["red", "blue", "green", "gold"], 6
@@ -104,16 +105,16 @@ LABELS = ["Dot green", "Ann blue", "Eve blue", "Cid red", "Ben green", "Cid? Ann
 # %% [markdown]
 # ### Training, the same for all six
 #
-# A step makes one vector y (B, …) of the text. The answer is read off linearly, $z = y \cdot R$, softmax and
-# cross-entropy judge it (`ops.cross_entropy`), and Adam changes R and the step's own parameters. Nothing is hidden:
-# this is all of it. Guessing is right for 1 in 4, or 1 in 16 for two colours.
+# A step turns the text into one vector y (B, …). A linear readout gives the scores of the answer, $z = y \cdot R$, the
+# loss is the softmax cross-entropy (`ops.cross_entropy`), and Adam updates R and the step's own parameters. Nothing is
+# hidden: this is the whole training loop. Guessing is right 1 time in 4, or 1 in 16 for two colours.
 
 # %%
 FUNCTIONS, PARAMETERS, right, trained = {}, {}, {}, {}
 
 
 def train(step, question, seed=0, B=128):
-    """Train one step for one question; how often it is right for 2,000 new texts goes into right[step, question]."""
+    """Train one step for one question, and store its accuracy on 2,000 new texts in right[step, question]."""
     rng = np.random.default_rng(seed)
     f, params = FUNCTIONS[step], PARAMETERS[step](rng)
     many = 2 if question == "both named" else 1           # answers
@@ -140,8 +141,8 @@ def compare(step, before, question):
     expect(f"{question}: {before}, right", below(0.6), right[before, question], form="{:.1%}")
 
 # %% [markdown]
-# Once a step is trained, its gradient says which of the cards it looks at: those whose vectors change the right
-# answer's score.
+# Once a step is trained, its gradient shows which cards matter to it: those whose vectors change the right answer's
+# score.
 
 # %%
 def reaching(step, question):
@@ -165,7 +166,7 @@ def reaching(step, question):
 # The last word's own vector. Its gradient goes to that word and to no other: $dx_T = dy$, and $dx_t = 0$ for the rest.
 # A language model of this kind, which predicts each word from the one before it, is Lab 01's table of pairs.
 #
-# **Expect** it to know its own colour, always, and to guess about the third card: right for 1 in 4.
+# **Expect** it always to know its own colour, and to guess the third card's: right 1 time in 4.
 
 # %%
 def no_averaging(X):
@@ -197,11 +198,11 @@ show(lab_04b.step(LABELS, {"": [0, 0, 0, 0, 0, 1]}, reaching("no averaging", "ow
 # y = \frac{1}{T} \sum_t x_t = A \cdot X, \qquad A = \left(\tfrac1T \dots \tfrac1T\right)
 # $$
 #
-# Every word is heard, all equally. Written as a product with a row A of weights, the gradient is $A^\top \cdot dy$:
-# each word gets $dx_t = dy/T$. Steps 3 and 4 change only where A comes from.
+# Every word contributes equally. Written as a product with a row A of weights, the gradient is $A^\top \cdot dy$: each
+# word gets $dx_t = dy/T$. Steps 3 and 4 change only where A comes from.
 #
-# **Expect** it to know the most frequent colour, which step 1 can only guess from one of the six. And **expect** a mean
-# to be blind to order: shuffle the cards, and y stays the same.
+# **Expect** it to know the most frequent colour, which step 1 can only guess from one of the six. And **expect** the
+# mean to be invariant to order: shuffle the cards, and y stays the same.
 
 # %%
 def mean_of_words(X):
@@ -229,16 +230,16 @@ show(lab_04b.step(LABELS, {"": np.full(T, 1 / T)}, reaching("mean", "most freque
 # w = \operatorname{softmax}(s), \qquad y = \sum_t w_t\,x_t
 # $$
 #
-# One number s_t for each place, learned; softmax makes weights of them, positive and with sum 1. With $s = 0$ this is
-# the mean. The gradient goes two ways, to the words and to their weights:
+# One number $s_t$ for each place is learned, and softmax turns them into weights, positive and with sum 1. With $s = 0$
+# this is the mean. The gradient flows along two paths, to the words and to their weights:
 #
 # $$
 # dx_t = w_t\,dy, \qquad dw_t = x_t \cdot dy, \qquad ds_t = w_t\,\Bigl(dw_t - \sum_u w_u\,dw_u\Bigr)
 # $$
 #
 # $ds_t$ compares: a word whose $dw_t$ is above the weighted mean of all has a positive $ds_t$, and descent takes weight
-# from it and gives it to the others. **Expect** the third card's colour to be known, with nearly all weight on place 3;
-# from the mean one can only guess that the third card has the most frequent colour.
+# from it and gives it to the others. **Expect** it to know the third card's colour, with nearly all the weight on place
+# 3; from the mean the best guess is that the third card has the most frequent colour.
 
 # %%
 def weighted_mean(X, s):
@@ -267,25 +268,27 @@ show(lab_04b.step(LABELS, {"": w}, reaching("weighted mean", "third card")), "04
 # %% [markdown]
 # ## Step 4: a soft look-up
 #
-# A dictionary compares a query with its keys and gives the value of the one that fits. A place is no help: the card
-# asked for is anywhere. So the weights have to come from what the cards say. With a query q, keys $k_t$ and values
-# $v_t$ for each card:
+# A dictionary compares a query with its keys and returns the value of the key that matches. Places are no help here,
+# because the card asked for can be anywhere. So the weights have to depend on the cards' content. With a query q, keys
+# $k_t$ and values $v_t$ for each card:
 #
 # $$
 # S_t = q \cdot k_t, \qquad A = \operatorname{softmax}(\beta S), \qquad y = \sum_t A_t\,v_t
 # $$
 #
-# β says how sharp: at 0 it is a mean, and as β grows, y becomes the one value whose key fits best, the dictionary's
-# answer. But unlike a dictionary's it has a slope everywhere, so it can learn (dS is the gradient with respect to βS):
+# β sets how sharp the weights are: at β = 0, y is the mean, and as β grows it approaches the one value whose key fits
+# best, the dictionary's answer. But unlike a dictionary it is differentiable everywhere, so it can learn (dS is the
+# gradient with respect to βS):
 #
 # $$
 # dv_t = A_t\,dy, \qquad dA_t = v_t \cdot dy, \qquad dS_t = A_t\,\Bigl(dA_t - \sum_u A_u\,dA_u\Bigr), \qquad
 # dq = \beta \sum_t dS_t\,k_t, \qquad dk_t = \beta\,dS_t\,q, \qquad d\beta = \sum_t dS_t\,S_t
 # $$
 #
-# For now we say ourselves what is what: the query is the last card's first name, the keys are the other cards' names,
-# and their values the whole cards. Only β is learned. **Expect** the first-named one's colour to be known, and a
-# gradient at the last card, too, although it is not among the values: by its name, dq, it decides who is heard.
+# For now we choose queries, keys and values ourselves: the query is the last card's first name, the keys are the other
+# cards' names, and the values are the whole cards. Only β is learned. **Expect** it to know the colour of the card
+# named first. And **expect** a gradient at the last card, too, although it is not among the values: its query decides
+# where the weight goes, so it receives dq.
 
 # %%
 def look_up(query, keys, values, beta):
@@ -338,16 +341,16 @@ show(lab_04b.step(LABELS, {"": [*A, 0]}, reached), "04b_look_up")
 # %% [markdown]
 # ## Step 5: queries, keys and values
 #
-# Who says what is query, key and value? In step 4 we did. Now each word makes its own three vectors, by three matrices
-# that are learned:
+# Who decides what is query, key and value? In step 4 we did. Now each word computes its own three vectors, with three
+# learned matrices:
 #
 # $$
 # Q = X W_q, \quad K = X W_k, \quad V = X W_v, \qquad A = \operatorname{softmax}(Q K^\top/\sqrt m), \qquad Y = A\,V
 # $$
 #
-# Every word asks now, so A is (T, T): row t holds the weights of word t. What is compared is not the words but what
-# $W_q$ and $W_k$ make of them, so a word can look for something *unlike* itself. The gradient walks the same steps
-# backwards:
+# Now every word has a query, so A is (T, T): row t holds the weights of word t. What is compared is not the words
+# themselves but their images under $W_q$ and $W_k$, so a word can look for something *unlike* itself. The gradient
+# takes the same steps backwards:
 #
 # $$
 # dV = A^\top dY, \quad dA = dY\,V^\top, \quad dS = \text{softmax's backward of } dA, \quad
@@ -357,8 +360,8 @@ show(lab_04b.step(LABELS, {"": [*A, 0]}, reached), "04b_look_up")
 # and $dW_q = X^\top dQ$, as for any product ($dW_k$ and $dW_v$ likewise). X was used three times, so its three
 # gradients add up.
 #
-# **Expect** it to know the colour of the one *after* the first-named: $W_q$ and $W_k$ have to learn who follows whom.
-# Step 4 can only find the one who is named.
+# **Expect** it to know the colour of the card *after* the one named first: $W_q$ and $W_k$ have to learn which name
+# follows which. Step 4 can only find the card that is named.
 
 # %%
 def one_head(X, Wq, Wk, Wv):
@@ -409,9 +412,9 @@ show(lab_04b.step(LABELS, {"": A[-1]}, reaching("one head", "the one after")), "
 # ### Why 1/√m
 #
 # A score is a sum of m products. If the entries of q and k are independent, of mean 0 and variance 1, each product has
-# mean 0 and variance 1, and the variances add: $\operatorname{Var}(q \cdot k) = m$. A typical score is as large as
-# $\sqrt m$, and softmax of large scores chooses one word. Where it has chosen, its slope is almost 0:
-# $dS_t = A_t\,(dA_t - \sum_u A_u\,dA_u)$ vanishes where $A_t = 0$, and also where $A_t = 1$. Divided by $\sqrt m$ the
+# mean 0 and variance 1, and the variances add: $\operatorname{Var}(q \cdot k) = m$. A typical score has size $\sqrt m$,
+# and with large scores softmax saturates: it puts all its weight on one word. Its slope is then almost 0:
+# $dS_t = A_t\,(dA_t - \sum_u A_u\,dA_u)$ vanishes where $A_t = 0$, and also where $A_t = 1$. Divided by $\sqrt m$, the
 # scores have variance 1 for any m.
 #
 # **Expect** variances of m and of 1. Without the division, **expect** less than a thousandth of the gradient to pass
@@ -441,20 +444,20 @@ show(lab_04b.slopes(sizes, passed), "04b_scale")
 # %% [markdown]
 # ## Step 6: heads
 #
-# One head makes one mean. Asked for two colours *in order*, it would have to hand over both and say which is whose, and
-# a mean of the two cards does not say that. So let H heads look at the same time, each with matrices of its own, and
-# add up what they bring, each through a matrix $W_h$ of its own:
+# One head computes one mean. Asked for two colours *in order*, it would have to return both and say which is whose, and
+# a mean of the two cards does not tell. So let H heads attend at the same time, each with its own matrices, and add up
+# their results, each multiplied by its own matrix $W_h$:
 #
 # $$
 # Y = \sum_h Y_h W_h = [Y_1 \dots Y_H] \begin{bmatrix} W_1 \\ \vdots \\ W_H \end{bmatrix} = [Y_1 \dots Y_H]\,W
 # $$
 #
-# A sum of products is one product of the pieces side by side: that is what "concatenate, then multiply by W" means, and
-# why the sum over heads of lab 05 (equations 14 and 15 of its source) and Vaswani's concatenation are the same. For the
-# same reason one matrix (n, H·m) holds all heads' $W_q$, and head h owns the columns from h·m to (h + 1)·m.
+# A sum of products is one product of block matrices: that is what "concatenate, then multiply by W" means, and why the
+# sum over heads of lab 05 (equations 14 and 15 of its source) and Vaswani's concatenation are the same. For the same
+# reason one matrix (n, H·m) holds all heads' $W_q$, and head h owns the columns from h·m to (h + 1)·m.
 #
 # Backward, $dY_h = dY\,W_h^\top$: each head gets its own columns of $dY\,W^\top$; from there on it is step 5, H times.
-# **Expect** two heads to answer for both names, and each to look at one of the two cards.
+# **Expect** two heads to answer for both names, each attending to one of the two cards.
 
 # %%
 def heads(X, Wq, Wk, Wv, W, H):
@@ -490,7 +493,7 @@ Wq, Wk = trained["two heads", "both named"][:2]
 maps = {f"head {h + 1}": attention_map(EXAMPLE[0], Wq[:, own], Wk[:, own])[-1]
         for h, own in enumerate((slice(0, m), slice(m, 2 * m)))}  # fmt: skip
 looks = sorted(LABELS[weights.argmax()] for weights in maps.values())
-expect("cards that the two heads look at most", "Ann blue, Cid red", ", ".join(looks), quick=None)
+expect("cards that the two heads attend to most", "Ann blue, Cid red", ", ".join(looks), quick=None)
 show(lab_04b.step(LABELS, maps, reaching("two heads", "both named")), "04b_two_heads")
 
 # %% [markdown]
@@ -498,8 +501,9 @@ show(lab_04b.step(LABELS, maps, reaching("two heads", "both named")), "04b_two_h
 #
 # Each step, trained for each question. **Expect** a staircase: a step answers its own question, and those of the steps
 # that it contains. The mean is a weighted mean with equal weights, and no averaging one with all weight on the last
-# place, so step 3 contains both. Step 4 looks neither at places nor at the last card, so it loses the first three
-# questions again. Step 5 has them all: a place is part of a word's vector, and $W_q$ and $W_k$ can compare it.
+# place, so step 3 contains both. Step 4 uses neither the places nor the last card's content, so it loses the first
+# three questions again. Step 5 answers them all: a place is part of a word's vector, and $W_q$ and $W_k$ can compare
+# it.
 
 # %%
 print("\nThe whole ladder: right answers")
@@ -517,18 +521,18 @@ expect("soft look-up, its own colour: a guess, right", about(0.25, within=0.04),
 show(lab_04b.ladder(list(FUNCTIONS), QUESTIONS, table), "04b_ladder")
 
 # %% [markdown]
-# ## What to take along
+# ## What to remember
 #
 # - Attention is a weighted mean, $Y = A X$; the steps differ in where its weights A come from. So the gradient has two
 #   parts: through the values, $A^\top dY$, and through the weights, where softmax's backward compares each word with
 #   the weighted mean of all.
-# - Queries and keys decide who listens to whom; values are what is heard.
-# - From step 2 on, each step answers a question that the one before it cannot: at least 97 % right, where that one
-#   reaches at most 55 %.
+# - Queries and keys decide which word attends to which; values are what is passed on.
+# - From step 2 on, each step answers a question that the one before it cannot: it is right at least 97 % of the time,
+#   the one before it at most 55 %.
 # - $1/\sqrt m$ keeps the scores' variance at 1, and softmax lets the same share of the gradient through
 #   whatever m is: 7 % with 16 keys.
-# - Heads are added up; concatenating them is how one writes that sum as one product.
+# - Heads are added up; concatenating them is a way to write that sum as one product.
 #
 # **Try:** take $1/\sqrt m$ out of `one_head`, with m = 256. Use one matrix for both, $W_q = W_k$: which questions are
-# lost? Leave the place out of the cards: which ones now? Add a third name to the last card: how many heads does that
-# take?
+# lost? Leave the place out of the cards: which ones are lost now? Add a third name to the last card: how many heads
+# does that take?

@@ -4,20 +4,20 @@
 # Source: ESE-2000 Lab 6, "Language transformers", Tasks 6.4 and 6.5, <https://dsd.seas.upenn.edu/lab6>. Lab 04 made
 # the word vectors that are used here.
 #
-# The first language model in these labs that uses attention, and an instructive failure. You will
+# This is the first language model in these labs that uses attention, and an instructive failure. You will
 #
 # - follow one head of one transformer layer through its three equations, with all shapes,
-# - see that a transformer does not know the order of its words, and check its gradients,
+# - see that a transformer ignores the order of its words, and check its gradients,
 # - train it to predict the vector of the next word from the 32 words before it, with a squared error,
-# - get an error that looks excellent, and take it apart: what is it to be compared with? which word does a predicted
+# - get an error that looks excellent, and analyse it: what should it be compared with? which word does a predicted
 #   vector stand for? what would the best possible prediction be?
 #
 # Letters: **B** batch, **T** history length, **n** embedding dimension, **H** heads, **m** dimension of a head,
 # **L** layers, **c** vocabulary size.
 #
-# It takes three to five minutes on one CPU core, most of it training; with `--quick`, which takes 64 dimensions
-# instead of 256 and a tenth of the steps, less than a minute. On a machine that is busy with other work, set
-# OPENBLAS_NUM_THREADS=1: threads that wait for each other can be slower than one alone.
+# It takes three to five minutes on one CPU core, most of it training; with `--quick`, which uses 64 dimensions instead
+# of 256 and far fewer steps, less than a minute. On a machine that is busy with other work, set OPENBLAS_NUM_THREADS=1:
+# threads that wait for each other can be slower than one alone.
 
 # %%
 from _common import quick_mode, show, show_page, shown
@@ -50,10 +50,11 @@ MEASURED = 3000 if QUICK else 10_000    # the number of words of each part that 
 # %% [markdown]
 # ## Task 6.4: the transformer
 #
-# Are attention, queries, keys and values new to you? `04b_attention_from_nothing.py` builds them one idea at a time.
+# If attention, queries, keys and values are new to you, `04b_attention_from_nothing.py` builds them up one idea at a
+# time.
 #
-# One layer of H heads, equations (13) to (15) of the source. It writes a history as n × T, a word per *column*. Here
-# a word is a *row*: X is (T, n), the transpose. So matrices multiply from the other side, in reverse order:
+# One layer of H heads, equations (13) to (15) of the source. It writes a history as n × T, a word per *column*. Here a
+# word is a *row*: X is (T, n), the transpose. So products are transposed, too, with their factors in reverse order:
 #
 # | | source | here |
 # | :--- | :--- | :--- |
@@ -61,7 +62,7 @@ MEASURED = 3000 if QUICK else 10_000    # the number of words of each part that 
 # | (14) | $Y = W^\top V X A^\top$ | $Y = A\,(X V)\,W$ |
 # | (15) | $X_\ell = X_{\ell-1} + \sigma(\sum_h Y^h)$ | $X_\ell = X_{\ell-1} + \text{relu}(\sum_h Y^h)$ |
 #
-# A is (T, T), and its row t is what word t attends to. Y is (T, n): what it gathers from there.
+# A is (T, T); its row t says how much word t attends to each word. Y is (T, n): what each word gathers from them.
 #
 # Q, K, V are (n, m) here and W is (m, n), for each head. mini_tf keeps the heads' matrices side by side in one
 # (n, H·m), so that one product serves all of them; head h owns the columns from h·m to (h + 1)·m.
@@ -93,7 +94,7 @@ by_layer, _ = layer(X[None])                                                    
 expect("largest difference from the layer's output", at_most(1e-12), abs(by_hand - by_layer[0]).max())
 
 # %% [markdown]
-# ### It does not know the order
+# ### A transformer without positions ignores word order
 #
 # Nothing in (13) to (15) says where a word stands. Permute the words of the input, and the output is permuted in the
 # same way: $\Phi(P X) = P\,\Phi(X)$. That is called equivariance. Average the output over the words, as Task 6.5 will,
@@ -117,9 +118,9 @@ expect("largest difference of the averages", at_most(1e-12), difference)
 # ### Are the gradients right?
 #
 # Every backward in mini_tf is written by hand. The checker moves each parameter a little, measures how the loss
-# changes, and compares. (An entry may be set aside: where the kink of a relu lies within the step, there is no slope to
-# measure.) The loss is that of Task 6.5, below: the squared error of an average. Its backward is short enough to stand
-# here.
+# changes, and compares. (An entry may be set aside: if the kink of a relu lies within the step, there is no slope to
+# measure.) The loss is that of Task 6.5, below: the squared error of an average. Its backward is short enough to be
+# written out here.
 #
 # **Expect** PASS for this backward and for all eight matrices of the two layers.
 
@@ -147,7 +148,7 @@ expect("|average_error − the model's loss|", at_most(1e-12), abs(average_error
 
 # %% [markdown]
 # Where do these gradients come from? The explorer writes a page with every line of this loss, forward and backward, and
-# the array that each has made. Open it, choose *to the backward*, and press → until the gradient reaches the matrices.
+# the array that it computed. Open it, click *to the backward*, and press → until the gradient reaches the matrices.
 
 # %%
 show_page(explore(tiny, windows[:1], bugs=["residual_relu: skip path lost"]), "05_backward")
@@ -163,12 +164,12 @@ show_page(explore(tiny, windows[:1], bugs=["residual_relu: skip path lost"]), "0
 # \text{loss} = \text{mean of } (\hat x - x_{u+T})^2
 # $$
 #
-# The source calls $\Phi(X) \cdot \mathbf{1}$ the average. The vector $\mathbf{1}$ sums; the average needs the factor
-# $1/T$. It is not a matter of taste. Because of the skip connection $\Phi(X)$ is X plus something, and relu makes that
-# something positive or zero. So $\hat x$ is *at least* the mean of the history, entry by entry; with the sum it would
-# be at least 32 times that, and no training could bring it down.
+# The source calls $\Phi(X) \cdot \mathbf{1}$ the average. But multiplying by $\mathbf{1}$ gives the sum; the average
+# needs the factor $1/T$, and the factor matters. Because of the skip connection $\Phi(X)$ is X plus something, and relu
+# makes that something positive or zero. So $\hat x$ is *at least* the mean of the history, entry by entry; with the sum
+# it would be at least 32 times that, and no amount of training could bring it down.
 #
-# And the source adds up the squared errors of a word's n entries, where `ops.mse` takes their mean. So its loss is n
+# The source also adds up the squared errors of a word's n entries, where `ops.mse` takes their mean, so its loss is n
 # times ours. Both are printed below.
 #
 # ### Data
@@ -196,9 +197,9 @@ def loss(prediction, windows):
 
 
 # %% [markdown]
-# ### What would be a good value?
+# ### What would be a good loss?
 #
-# A loss alone says nothing. These predictions need no training:
+# A loss means nothing by itself. These predictions need no training:
 #
 # - zero;
 # - the mean of the training words' vectors, the same for every history;
@@ -206,13 +207,13 @@ def loss(prediction, windows):
 # - the mean of the history, which is the transformer before it has learned anything (L = 0 layers);
 # - the sum of the history, which is the source's formula taken literally;
 # - a table of averages: for each word w, the mean vector of what followed it in the training part. (Its own average has
-#   weight count(w), the mean of all words weight δ = 5.) It counts pairs, so it knows one word.
+#   weight count(w), the mean of all words weight δ = 5.) It counts pairs, so it uses one word of history.
 #
-# **Expect** the sum to be more than 50 times as bad as zero, and "the last word again" nearly twice as bad.
+# **Expect** the sum to have more than 50 times the loss of zero, and "the last word again" nearly twice that loss.
 
 # %%
 def mean_followers(words, vectors, mean_vector, delta):
-    """Row w: (sum of the vectors that followed w + δ·mean) / (how many did + δ): words (N,), vectors (c, n) → (c, n)"""
+    """Row w: (sum of the vectors that followed w + δ·mean) / (their number + δ): words (N,), vectors (c, n) → (c, n)"""
     c = len(vectors)
     pairs = sparse.csr_array((np.ones(len(words) - 1, np.float32), (words[:-1], words[1:])), shape=(c, c))
     return (pairs @ vectors + delta * mean_vector) / (pairs.sum(axis=1)[:, None] + delta)
@@ -258,14 +259,14 @@ expect("the last word again ÷ zero, test loss", about(1.9, 0.1), last_again / t
 
 # %% [markdown]
 # $R^2 = 1 - \text{loss}/\text{loss of the mean training vector}$: the share of the variance that a prediction explains.
-# The table's training loss flatters it, because it has counted those very pairs.
+# The table's training loss is flattering, because the table was made by counting those very pairs.
 #
 # ### Training
 #
-# Choose the sizes. The source suggests L = 6, H = 8, m = 64: 3.1 million trainable parameters with n = 256, and
+# First choose the sizes. The source suggests L = 6, H = 8, m = 64: 3.1 million trainable parameters with n = 256, and
 # half a second to a second per step on two cores, more than half an hour for one pass over the corpus. Set
-# `RECOMMENDED = True` above if you have the time. L = 2, H = 4, m = 16 has 131 thousand numbers. These sizes are chosen
-# for time alone: the lab does not show what the large model reaches, and what is expected below was measured with the
+# `RECOMMENDED = True` above if you have the time. L = 2, H = 4, m = 16 has 131 thousand. These sizes are chosen for
+# speed alone: the lab does not show what the large model reaches, and the expectations below were measured with the
 # small one.
 #
 # **Expect** 131,072 trainable parameters, a test loss close to the training loss, and R² below 0.
@@ -285,7 +286,7 @@ print(f"  {rows[-1]['seconds']:.0f} s of training, {rows[-1]['words_per_second']
 
 # %%
 def predict(windows):
-    """x̂ for each window's history: (words, n), a few hundred at a time."""
+    """x̂ for each window's history: (words, n), computed a few hundred at a time."""
     return np.concatenate([model.head(model.trunk(some[:, :-1])[0])[0] for some in np.array_split(windows, 50)])
 
 
@@ -301,7 +302,7 @@ expect("R² of the transformer, test", below(0), 1 - transformer_loss / constant
 prediction, target = predict(test), vectors[test[:, -1]]                             # (words, n) each
 
 # %% [markdown]
-# The test MSE is close to the training MSE: hardly anything was learned by heart. And it is a few thousandths. Is that
+# The test MSE is close to the training MSE: hardly anything was memorized. And it is only a few thousandths. Is that
 # good?
 
 # %%
@@ -317,7 +318,8 @@ show(lab_05.training(rows, n, levels), "05_training")
 #
 # A row of $V_n$ is shorter than 1, and has n entries: the mean square of an entry is below $1/n$. So *any* small
 # prediction has an MSE of a few thousandths; even zero does. Multiply all vectors by 10, and every MSE is 100 times as
-# large. $R^2$ does not change, and $R^2$ says it: the transformer is worse than a constant, the mean training vector.
+# large. $R^2$ does not change, and it tells the truth: the transformer is worse than a constant, the mean training
+# vector.
 #
 # **Expect** the targets' mean square to be below 1/n, and the transformer to gain less than 10 % on predicting zero.
 
@@ -328,14 +330,14 @@ gained = 1 - transformer_loss / test_losses["zero"]
 expect("gain of the transformer over predicting zero", below(0.1), gained, form="{:.1%}")
 
 # %% [markdown]
-# ### 2. It cannot see which word came last
+# ### 2. The model cannot tell which word came last
 #
 # The average readout of an equivariant transformer is a function of the *bag* of words. Shuffle each history, and the
 # prediction stays the same. But what comes next depends most on what came last: after "my", "lord". The table of
 # averages knows the last word and nothing else, and it explains about 14 % of the variance.
 #
-# There is a second handicap: relu only adds. $\hat x$ is the history's mean plus something that is never negative, so
-# any excess in the 32 words cannot be subtracted.
+# There is a second handicap: relu can only add. $\hat x$ is the history's mean plus something that is never negative,
+# so anything that the 32 words have too much of cannot be subtracted.
 #
 # **Expect** the same loss for shuffled histories, up to rounding, and no entry of $\hat x$ below the history's mean.
 
@@ -351,14 +353,14 @@ expect("R² of the table, test", about(0.14, 0.005), 1 - test_losses["table: aft
 expect("smallest entry of x̂ − mean of the history", at_least(-1e-6), added.min())
 
 # %% [markdown]
-# ### 3. A prediction is no word
+# ### 3. A prediction is not a word
 #
-# c points in n dimensions are words; everything between them is not. Take as the predicted word the one whose vector is
-# nearest to $\hat x$.
+# Only c points of the n-dimensional space are words; all other points are not. As the predicted word, take the one
+# whose vector is nearest to $\hat x$.
 #
-# **Expect** the nearest word to be the right one in less than 2 % of the cases, and a rare word: predictions are short
-# vectors, and more than 13,000 of the 14,295 words have vectors shorter than 0.1. The words nearest to a short $\hat x$
-# are those whose own vectors are almost zero.
+# **Expect** the nearest word to be the right one in less than 2 % of the cases, and to be a rare word: predictions are
+# short vectors, and more than 13,000 of the 14,295 words have vectors shorter than 0.1. The words nearest to a short
+# $\hat x$ are those whose own vectors are almost zero.
 
 
 # %%
@@ -407,7 +409,7 @@ show(lab_05.distances(from_prediction, {"between two words of the text": between
 #
 # ### 4. The best prediction is an average, by design
 #
-# Which $\hat x$ minimises the mean of $\lVert \hat x - x \rVert^2$, if the next word is word i with probability
+# Which $\hat x$ minimizes the mean of $\lVert \hat x - x \rVert^2$, if the next word is word i with probability
 # $\pi_i$? The mean of the vectors,
 #
 # $$
@@ -415,7 +417,7 @@ show(lab_05.distances(from_prediction, {"between two words of the text": between
 # $$
 #
 # If "king" and "lord" were equally likely, a perfect model of language, trained with this loss, would answer with a
-# point halfway between them, which is neither. But then $V_n \hat x = V_n V_n^\top \pi$ is nearly π, at least for
+# point halfway between them, which is neither. However, $V_n \hat x = V_n V_n^\top \pi$ is nearly π, at least for
 # frequent words: read that way, the prediction is a list of probabilities. For the mean training vector, it is the
 # frequencies of the words in the training part. The word with the largest $(V_n \hat x)_i$ is a better guess than the
 # nearest one.
@@ -425,14 +427,14 @@ show(lab_05.distances(from_prediction, {"between two words of the text": between
 # and what remains is, on average, the mean of the histories: its $V_n \hat x$ is much closer.
 #
 # **Expect** at least six of the eight most frequent words too high by more than 10 %, the worst by more than half. With
-# relu's mean contribution subtracted, **expect** none to be more than a quarter off. And **expect** the model to be
-# right about as often as someone who always says the most frequent word.
+# relu's mean contribution subtracted, **expect** none to be off by more than a quarter. And **expect** the model to be
+# right about as often as always guessing the most frequent word.
 
 # %%
 top = np.argsort(-counts)[:8]
 frequency = counts[top] / len(words)
 constant, transformer, taken_off = (
-    (vectors[top] @ x_hat) / frequency - 1                                           # (8,): share by which it is off
+    (vectors[top] @ x_hat) / frequency - 1                                           # (8,): relative error
     for x_hat in (mean_vector, prediction.mean(axis=0), prediction.mean(axis=0) - added.mean(axis=0))
 )
 print("\nExplain 4: V x̂ read as probabilities, mean over the test words, and by how much it is off")
@@ -463,15 +465,15 @@ more_often_right = shares["transformer"][1] - most_frequent
 expect("transformer − always the most frequent word", about(0, 0.01), more_often_right, form="{:.1%}")
 
 # %% [markdown]
-# In the plane of the first two dimensions: words (size by frequency), and predictions for test histories. The
-# predictions are a cloud among the words, near the mean of all training words.
+# The figure shows the plane of the first two dimensions, with the words (size by frequency) and the predictions for
+# test histories. The predictions form a cloud among the words, near the mean of all training words.
 
 # %%
 named = {vocabulary.words[i]: i for i in np.argsort(-np.linalg.norm(vectors[:, :2], axis=1))[:5]}
 show(lab_05.plane(vectors, counts, prediction[:1000], mean_vector, named), "05_predictions")
 
 # %% [markdown]
-# ### 5. Words that were never seen cost nothing
+# ### 5. Words never seen in training cost almost nothing
 #
 # The vocabulary is that of the whole corpus, so every test word has a vector, even the 4.3 % of the test words that
 # never occur in the training part. No model can predict them. A squared error does not show that: their vectors are
@@ -490,15 +492,15 @@ expect("test words that never occur in training", about(0.043, 0.0005), all_unse
 expect("error of the unseen ones ÷ mean error", below(1 / 3), error[unseen].mean() / error.mean())
 
 # %% [markdown]
-# ## What to take along
+# ## What to remember
 #
 # - Compare a loss with the loss of a constant before you believe it.
-# - A squared error asks for the mean of all possible answers. For words, the mean is no answer.
-# - What is wanted is a probability for each word, and a loss that counts words: lab 06 puts a softmax over the
-#   vocabulary on top (Task 6.6). Lab 07 tells the transformer where its words stand (Task 6.10).
-# - `model.to("gpu")` trains the same model on a GPU: the formulas take their functions from the library of the array,
-#   NumPy or CuPy. Why that alone is not fast, and what a kernel is: `gpu.md` in this folder.
+# - A squared error is minimized by the mean of all possible answers. For words, the mean is not an answer.
+# - What is needed is a probability for each word, and a loss on those probabilities: lab 06 puts a softmax over the
+#   vocabulary on top (Task 6.6). Lab 07 gives the transformer the positions of its words (Task 6.10).
+# - `model.to("gpu")` trains the same model on a GPU: the formulas take their functions from the array's library, NumPy
+#   or CuPy. `gpu.md` in this folder explains why that alone is not fast, and what a kernel is.
 #
 # Try: which T is best for the mean of the history, and why? Give the model `positions="geometric"` and
-# `position_scale=0.06`, and train again. It knows the order now. Does its loss fall? (The encoding is added to X, the
-# average keeps its mean, and relu cannot subtract it again.)
+# `position_scale=0.06`, and train again. Now the model knows the order. Does its loss fall? (The encoding is added to
+# X, its mean stays in the average, and relu cannot subtract it again.)

@@ -3,13 +3,13 @@
 #
 # Source: ESE-2000 Lab 6, "Language models", Tasks 6.6 to 6.9, <https://dsd.seas.upenn.edu/lab6>.
 #
-# You give the transformer of Task 6.4 a readout of probabilities, train it on Shakespeare, measure it against
-# baselines that need no network, draw words from it, and let it write. On the way you learn
+# You give the transformer of Task 6.4 a readout that outputs probabilities, train it on Shakespeare, compare it with
+# baselines that need no network, sample words from it, and have it write. On the way you learn
 #
-# - what losses of 9.568, 6.06 and 5.85 nats per word mean, and how to tell memory from knowledge,
+# - what losses of 9.568, 6.06 and 5.85 nats per word mean, and how to tell memorization from generalization,
 # - why words that never occur in training weigh so heavily in the test loss,
-# - why the most probable word is the best guess and the worst author,
-# - what a history of 64 words instead of 32 costs, and why it does not pay here.
+# - why the most probable word is the best guess and makes the worst author,
+# - what a history of 64 words instead of 32 costs, and why it does not pay off here.
 #
 # It takes about five minutes on two idle CPU cores, under a minute with `--quick`. On a machine that is busy with other
 # work, set OPENBLAS_NUM_THREADS=1: threads that wait for each other can be slower than one alone.
@@ -44,12 +44,12 @@ QUICK = quick_mode("Lab 06: Tasks 6.6 to 6.9: probabilities, sampling, generatio
 # ## The sizes
 #
 # Task 6.7 leaves L, H and m as "??". Task 6.5 recommends L = 6, H = 8, m = 64, with n = 256. Then A alone has 117
-# million numbers. On the two cores of a shared x86-64 machine (`labs/performance.md`) training took 2.3 GB of memory
-# and 0.31 to 0.33 s a step: eleven minutes for 2,000 steps. Here the sizes are smaller and show the same things;
-# `SIZES = "lab"` gives you the large ones, for which the numbers expected here were not measured.
+# million entries. On the two cores of a shared x86-64 machine (`labs/performance.md`) training took 2.3 GB of memory
+# and 0.31 to 0.33 s a step: eleven minutes for 2,000 steps. Here the sizes are smaller and show the same effects;
+# `SIZES = "lab"` selects the large ones, for which the expectations here were not measured.
 #
-# The rows of V are at most 1 long, spread over n numbers. In the smaller sizes `scale` makes the entries about 1 in
-# size, as a fresh layer expects; the large one, as the source has it, leaves them as they are.
+# The rows of V have length at most 1, spread over n entries. For the smaller sizes, `scale` brings the entries to a
+# size of about 1, as a freshly initialized layer expects; the large size leaves them as they are, as the source does.
 
 # %%
 SIZES = "quick" if QUICK else "small"                    # or "lab": the sizes that Task 6.5 recommends
@@ -82,14 +82,14 @@ def shown(ids, most=12):
 # %% [markdown]
 # ## Task 6.6: from vectors to probabilities
 #
-# The readout turns what leaves the transformer into probabilities:
+# The readout turns the transformer's output into probabilities:
 #
 # $$
 # \pi(X) = \operatorname{softmax}(\operatorname{vec}(\Phi(X)) \cdot A)
 # $$
 #
-# The T vectors that leave the transformer are laid end to end, and A (T·n, c) turns them into a score for each of the
-# c words. The loss compares π with the word that came:
+# The T output vectors are concatenated, and A (T·n, c) turns them into a score for each of the c words. The loss
+# compares π with the word that followed:
 #
 # $$
 # \text{loss} = -\frac{1}{B} \sum_{b=1}^{B} \log \pi_{\text{target}_b}(X_b)
@@ -126,8 +126,9 @@ def cross_entropy(logits, targets):
 
 
 # %% [markdown]
-# A has a row for each of the T·n numbers, so **expect** it to outgrow everything else. It starts at 0: every score is
-# 0, every word has probability $1/c$, and the loss is ln c = ln 14,295 = 9.568, whatever the transformer does.
+# A has a row for each of the T·n entries, so **expect** it to have far more parameters than all the rest. It is
+# initialized to 0: every score is 0, every word has probability $1/c$, and the loss is ln c = ln 14,295 = 9.568,
+# whatever the transformer computes.
 
 # %%
 print("\nTask 6.6: the readout")
@@ -149,13 +150,13 @@ print(f"{'A in float32':<26}{4 * A / 1e6:>11,.0f} MB{4 * large_A / 1e6:>17,.0f} 
 print("Training needs four arrays of A's size: A, its gradient, and Adam's two running means.\n")
 
 expect("words, all and different", "292,072 and 14,295", f"{len(corpus.ids):,} and {c:,}")
-expect("numbers of A in the sizes of Task 6.5", 117_104_640, large_A)
+expect("entries of A at the sizes of Task 6.5", 117_104_640, large_A)
 expect("… times those of its transformer", "37.2", f"{large_A / large_attention:.1f}")
 expect("untrained loss, nats per word", "9.568", f"{loss:.3f}")
 
 # %% [markdown]
-# **A question before we go on:** what do the attention matrices learn in the very first step? Their gradient arrives
-# through A, and A is 0. **Expect** a gradient for A only.
+# **A question before we go on:** what do the attention matrices learn in the very first step? Their gradient reaches
+# them through A, and A is 0. **Expect** a gradient for A only.
 
 # %%
 dlogits, _ = loss_backward()
@@ -172,9 +173,9 @@ expect("dA by hand and mini_tf's differ by", at_most(1e-6), abs(dA - model.A.W.g
 # %% [markdown]
 # From the second step on A is no longer 0, and the layers learn too.
 #
-# **An error of the source.** Eight times it prints the objective to be minimised, and every time without the minus
-# sign. Taken at its word, it rewards a model for giving the right word *no* probability. **Expect** the printed
-# objective to be smallest where the loss is greatest:
+# **An error of the source.** It prints the objective to be minimized eight times, always without the minus sign. Taken
+# literally, it rewards a model for giving the right word *no* probability. **Expect** the printed objective to be
+# smallest where the loss is greatest:
 
 # %%
 print("\nThe missing minus sign")
@@ -191,9 +192,9 @@ expect("the cross-entropy is smallest at π =", 0.9, max(tried, key=np.log))
 # ### Time indices
 #
 # The corpus exists twice: as indices (the answers) and as vectors $x_t$ (what the transformer reads). mini_tf stores
-# only the indices and looks the vectors up, so the two cannot get out of step. We check it all the same. A target taken
-# one word too early would be the last word of the history: the model would learn to copy, not to predict. Its training
-# loss might look fine, but its answer would be right only as often as a word follows itself.
+# only the indices and looks the vectors up, so the two cannot get out of step. We check it anyway. A target taken one
+# word too early would be the last word of the history: the model would learn to copy, not to predict. Its training loss
+# might look fine, but its answer would be right only as often as a word follows itself.
 #
 # **A slip of the source.** It says that "we can't predict the last T words". It is the first T words that cannot be
 # predicted, because they have no full history before them. The last words can, and **expect** each word from number T
@@ -215,16 +216,17 @@ expect("words that are never an answer", T, len(corpus.train) - len(answers))
 expect("the answers are the words from number T on", True, np.array_equal(answers, corpus.train[T:]))
 
 # %% [markdown]
-# ### The split, and words that training never shows
+# ### The split, and words that never occur in training
 #
 # The last tenth of the words, in order of time, is the test. A random choice of windows would leak: two neighbouring
-# windows share T − 1 words of their histories. (mini_tf also sets the last twentieth of the rest aside, to choose which
-# step's parameters to keep; the test is only for reporting.)
+# windows share T − 1 words of their histories. (mini_tf also sets the last twentieth of the rest aside as validation
+# words, to choose which step's parameters to keep; the test is only for reporting.)
 #
 # The vocabulary is that of the whole corpus, so the test has no unknown words by construction. But some of its words
-# never occur before it. How many, Good and Turing estimate from the text before: the probability that the next word is
-# new is the share of the words so far that occurred only once. **Expect** nearly that share of the test words to be the
-# first appearance of a new word, and far more to be new words: a new name comes again and again.
+# never occur before it. Good and Turing's estimate says how many, from the text before the test: the probability that
+# the next word is new is the share of the words so far that occurred only once. **Expect** nearly that share of the
+# test words to be the first occurrence of a new word, and a much larger share to be new words, because a new name
+# occurs again and again.
 
 # %%
 print("\nTask 6.7: the split")
@@ -236,8 +238,8 @@ print(f"{len(before_test):,} words before the test, {len(test_words):,} in it; {
 missing = np.mean(~np.isin(test_words, corpus.train))
 expect("Good and Turing's estimate of new words", "2.4%", f"{once:.1%}")
 expect("new words in the test, each counted once", "2.7%", f"{len(set(test_words[unseen])) / len(test_words):.1%}")
-expect("… counted every time they come", "4.3%", f"{unseen.mean():.1%}")
-expect("test words not among those that we learn from", "6.9%", f"{missing:.1%}")
+expect("… counted at every occurrence", "4.3%", f"{unseen.mean():.1%}")
+expect("test words that are not in the training words", "6.9%", f"{missing:.1%}")
 
 # %% [markdown]
 # The last 32 % of the test is the beginning of another play, The Tempest ("Master: Boatswain! Boatswain: Here,
@@ -249,15 +251,15 @@ for name in ("PROSPERO", "MIRANDA", "ARIEL"):
     i = corpus.vocabulary.index[name]
     print(f"  {name:<10}{np.sum(before_test == i):>4} times before the test, {np.sum(test_words == i):>4} in it")
 expect("share of the test that is The Tempest", "32%", f"{1 - tempest / len(test_words):.0%}")
-expect("new words in The Tempest, every time they come", "6.7%", f"{unseen[tempest:].mean():.1%}")
+expect("new words in The Tempest, every occurrence", "6.7%", f"{unseen[tempest:].mean():.1%}")
 expect("… in the test before it", "3.2%", f"{unseen[:tempest].mean():.1%}")
 
 # %% [markdown]
 # ### Training
 #
-# **Expect** most of the fall from 9.568 in the first eighth of the steps, then a slow one. The mark to beat is 6.06,
-# what a table of word counts reaches. Counts of two and three words (Lab 01b) reach 5.17 and 5.05: this model stays far
-# above them. (All three count the validation words, too, from which the transformer does not learn.)
+# **Expect** the loss to fall from 9.568 mostly in the first eighth of the steps, and slowly after that. The number to
+# beat is 6.06, the loss of a table of word counts. Bigrams and trigrams (Lab 01b) reach 5.17 and 5.05: this model stays
+# far above them. (All three also count the validation words, which the transformer is not trained on.)
 
 # %%
 def train(model, words, steps, validate, every):
@@ -281,7 +283,7 @@ test_loss = mean_loss(model, corpus.test, TESTED)
 print(f"{'nats per word':<40}{'loss':>7}{'perplexity':>13}")
 for name, loss in (
     ("uniform", uniform), ("unigram", unigram), ("Kneser-Ney, two words", kneser_ney[0]),
-    ("Kneser-Ney, three words", kneser_ney[1]), ("transformer, words it learns from", train_loss),
+    ("Kneser-Ney, three words", kneser_ney[1]), ("transformer, training words", train_loss),
     ("transformer, test words", test_loss),
 ):  # fmt: skip
     print(f"{name:<40}{loss:>7.3f}{perplexity(loss):>13,.0f}")
@@ -293,21 +295,21 @@ first, last = history.rows[0]["validation_loss"], history.rows[-1]["validation_l
 expect("unigram model, nats per word", "6.06", f"{unigram:.2f}")
 expect("Kneser-Ney, two and three words, nats per word", "5.17, 5.05", ", ".join(f"{loss:.2f}" for loss in kneser_ney))
 gap, fall = test_loss - train_loss, (uniform - first) / (uniform - last)
-expect("share of the fall that is in the first eighth", above(0.8), fall, quick=above(0.5), form="{:.0%}")
+expect("share of the fall in the first eighth", above(0.8), fall, quick=above(0.5), form="{:.0%}")
 expect("transformer, test words, nats per word", about(5.85, within=0.05), test_loss, quick=below(6.8), form="{:.2f}")
-expect("… less than the unigram model's", above(0.1), unigram - test_loss, quick=None, form="{:.2f}")
-expect("… more than on the words it learns from", about(0.37, within=0.05), gap, quick=None, form="{:.2f}")
+expect("… below the unigram model's", above(0.1), unigram - test_loss, quick=None, form="{:.2f}")
+expect("… above its loss on the training words", about(0.37, within=0.05), gap, quick=None, form="{:.2f}")
 show(draw_curves(history.rows, {"uniform": uniform, "unigram": unigram, "test": test_loss}), "06_training")
 
 # %% [markdown]
 # The training words are easier than the test words, though the model has seen only a fifth of their windows, each once.
-# There can be two reasons, and the next two sections separate them: it remembers, and the test has words that it never
-# saw.
+# There can be two reasons, and the next two sections tell them apart: the model memorizes, and the test has words that
+# it never saw.
 #
 # ### Overfitting
 #
-# A has 50 times as many numbers as the corpus has words. When the same model reads 12,000 words two and a half times,
-# **expect** the training loss to keep falling, and the test loss to turn and rise.
+# A has 50 times as many entries as the corpus has words. When the same model reads 12,000 words two and a half times,
+# **expect** the training loss to keep falling, and the test loss to rise again.
 
 # %%
 few = corpus.train[: 2_000 if QUICK else 12_000]
@@ -316,7 +318,7 @@ losses = {"step": [], "the words it learns from": [], "test words": []}
 
 
 def measure(memorizer, few, losses):
-    """Record both losses. Returns a number that always falls, so that fit() keeps the last parameters, not the best."""
+    """Record both losses. Returns a falling number, so that fit() keeps the last parameters, not the best."""
     losses["step"].append(losses["step"][-1] + every if losses["step"] else every)
     losses["the words it learns from"].append(mean_loss(memorizer, few, OFTEN))
     losses["test words"].append(mean_loss(memorizer, corpus.test, OFTEN))
@@ -341,10 +343,10 @@ show(lab_06.overfitting(rounds, losses, len(few), unigram), "06_overfitting")
 # ### Where the loss comes from
 #
 # All that a model can learn about a word that is not in the training text is that the word is rare. **Expect** a loss
-# *above* 9.568 for these words, because each step in which they do not come takes probability from them: they are few,
-# and expensive. Memory would show in the other words, when equally frequent ones are compared. **Expect** it to show in
-# those that occur up to 500 times: their loss is half a nat or more higher in the test than in training. But the most
-# frequent ones make up for most of that: **expect** about a tenth of a nat for all of them together.
+# *above* 9.568 for these words, because each step in which they do not occur lowers their probability: they are few,
+# and expensive. Memorization would show in the other words, when words of equal frequency are compared. **Expect** to
+# see it in those that occur up to 500 times: their loss is half a nat or more higher in the test than in training. But
+# the most frequent words make up for most of that: **expect** about a tenth of a nat over all seen words together.
 
 # %%
 print("\nWhere the test loss comes from")
@@ -356,15 +358,15 @@ times, times_learned = corpus.counts[words], corpus.counts[learned]
 print(f"{'times in training':<20}{'of the words':>13}{'of the loss':>13}{'loss, test':>12}{'loss, training':>16}")
 shares, higher = {}, {}                                  # higher in the test: {class: nats of each word}
 for name, (least, greatest) in classes.items():
-    these = (least <= times) & (times <= greatest)
-    those = (least <= times_learned) & (times_learned <= greatest)
-    shares[name] = these.mean(), losses[these].sum() / losses.sum()
+    in_test = (least <= times) & (times <= greatest)
+    learned_too = (least <= times_learned) & (times_learned <= greatest)
+    shares[name] = in_test.mean(), losses[in_test].sum() / losses.sum()
     in_training = "–"
     if name != "never":
-        higher[name] = losses[these] - learned_losses[those].mean()
-        in_training = f"{learned_losses[those].mean():.2f}"
+        higher[name] = losses[in_test] - learned_losses[learned_too].mean()
+        in_training = f"{learned_losses[learned_too].mean():.2f}"
     of_words, of_loss = shares[name]
-    print(f"{name:<20}{of_words:>13.1%}{of_loss:>13.1%}{losses[these].mean():>12.2f}{in_training:>16}")
+    print(f"{name:<20}{of_words:>13.1%}{of_loss:>13.1%}{losses[in_test].mean():>12.2f}{in_training:>16}")
 print(f"{'all':<20}{1:>13.0%}{1:>13.0%}{losses.mean():>12.2f}{learned_losses.mean():>16.2f}")
 print("times in training: in the training text, of which the steps drew a part; losses: means, in nats")
 
@@ -373,9 +375,10 @@ unknown = losses[times == 0].mean()
 of_words, of_loss = shares["never"]
 added = losses.mean() - losses[times > 0].mean()
 expect("loss of a word never seen, nats", about(12.8, within=0.4), unknown, quick=above(uniform), form="{:.2f}")
-expect("words never seen, share of the loss", about(0.15, within=0.01), of_loss, quick=above(of_words), form="{:.1%}")
-expect("what they add to the test loss, nats", about(0.51, within=0.05), added, quick=None, form="{:.2f}")
-expect("… less the gap between test and training", above(0), added - gap, quick=None, form="{:.2f}")
+expect("words never seen: their share of the loss", about(0.15, within=0.01), of_loss, quick=above(of_words),
+       form="{:.1%}")  # fmt: skip
+expect("how much they add to the test loss, nats", about(0.51, within=0.05), added, quick=None, form="{:.2f}")
+expect("… minus the gap between test and training", above(0), added - gap, quick=None, form="{:.2f}")
 rarer = np.concatenate([higher[name] for name in ("1–5", "6–50", "51–500")]).mean()
 all_seen = np.concatenate(list(higher.values())).mean()
 expect("seen up to 500 times: test − training", above(0.3), rarer, quick=None, form="{:.2f}")
@@ -384,18 +387,18 @@ show(lab_06.where_the_loss_comes_from(shares), "06_where_the_loss_comes_from")
 
 # %% [markdown]
 # The words never seen in training add more than the whole gap between test and training. No choice of L, H or m changes
-# that. (A model that copies words from its history can be right about a new name when it comes again: `mini-tf train
-# --preset pointer`.)
+# that. (A model that copies words from its history can predict a new name when it occurs again:
+# `mini-tf train --preset pointer`.)
 #
 # ## Task 6.8: from probabilities to a word
 #
-# Parts (a) and (b) are the model above: `model.logits(histories)`. Part (c) is the sampler: word i with probability
-# $\pi_i$. Two knobs change the odds. A temperature below 1 sharpens π, one above 1 flattens it; "top 10" admits only
-# the ten most probable words. `greedy` takes the most probable one, the argmax.
+# Parts (a) and (b) are the model above: `model.logits(histories)`. Part (c) is the sampler, which draws word i with
+# probability $\pi_i$. Two settings change the odds: a temperature below 1 sharpens π, one above 1 flattens it; "top 10"
+# allows only the ten most probable words. `greedy` takes the most probable one, the argmax.
 
 # %%
 def draw(pi, u):
-    """The words that chance takes:  π (B, c), u (B,), each uniform in [0, 1)  →  ids (B,), word i with probability π_i
+    """Words drawn at random:  π (B, c), u (B,), each uniform in [0, 1)  →  ids (B,), word i with probability π_i
 
     [0, 1) is cut into pieces of lengths π_0, π_1, …; the word is the one whose piece u falls into.
     """
@@ -404,9 +407,9 @@ def draw(pi, u):
 
 
 # %% [markdown]
-# **Expect** the drawn shares to be those of π, up to the luck of 2,000 draws, whose standard deviation is
-# $\sqrt{\pi_i (1 - \pi_i) / 2000}$: 0.005 for a word with $\pi_i$ = 0.05. And from the same random numbers, the same
-# words as those of mini_tf's `sample`.
+# **Expect** the drawn shares to be those of π, up to the randomness of 2,000 draws, whose standard deviation is
+# $\sqrt{\pi_i (1 - \pi_i) / 2000}$: 0.005 for a word with $\pi_i$ = 0.05. And **expect** the same random numbers to
+# give the same words as mini_tf's `sample`.
 
 # %%
 print("\nTask 6.8: the sampler\n")
@@ -433,14 +436,14 @@ for end in (2_050, 9_004, 20_016):
 expect("largest |drawn − π|, in standard deviations", below(4), max(off), form="{:.1f}")
 by_hand = draw(np.repeat(pi[None], 200, axis=0), np.random.default_rng(1).random(200))
 by_mini_tf = sample(np.repeat(logits, 200, axis=0), np.random.default_rng(1))
-expect("draws that are those of mini_tf's sample, of 200", 200, np.sum(by_hand == by_mini_tf))
+expect("draws equal to those of mini_tf's sample, of 200", 200, np.sum(by_hand == by_mini_tf))
 distributions = {f"temperature {t}": probabilities for t, probabilities in zip(temperatures, (sharp, pi, flat))}
 show(lab_06.temperature(distributions, shown(history[0], 6)), "06_temperature")
 
 # %% [markdown]
-# **Which is better, argmax or a random draw?** To *guess* the next word, argmax: it is right as often as its favourite
-# comes, a draw only with the mean probability of the right word. **Expect** argmax to be right about twice as often,
-# with no more than twenty different words.
+# **Which is better, argmax or a random draw?** To *guess* the next word, argmax: it is right whenever its favourite
+# comes, whereas a random draw is right only with the probability of the right word, on average. **Expect** argmax to be
+# right about twice as often, and to guess no more than twenty different words.
 
 # %%
 print("\nGuessing the next word")
@@ -454,19 +457,20 @@ for name, guess in guesses.items():
 by_chance = pi[np.arange(512), some[:, -1]].mean()
 expect("argmax is right", about(0.20, within=0.02), right["argmax"], quick=None, form="{:.1%}")
 expect("a draw is right, by the mean of π", about(0.09, within=0.01), by_chance, quick=None, form="{:.1%}")
-expect("argmax over a draw", about(2.2, within=0.3), right["argmax"] / by_chance, quick=above(2), form="{:.1f}")
+expect("how often argmax is right ÷ a draw", about(2.2, within=0.3), right["argmax"] / by_chance, quick=above(2),
+       form="{:.1f}")  # fmt: skip
 expect("different words of argmax, of 512", below(20), len(np.unique(guesses["argmax"])))
 
 # %% [markdown]
 # **When is the model sure of itself?** The n eigenvectors together span nearly the axes of the n most frequent words
-# (Lab 04). So **expect** vectors of nearly full length for these words, and next to none for all others. Scores are
-# linear in Φ(X): short vectors mean small scores and a flat π, as if at a high temperature. We measure that by
-# $e^{\text{entropy}}$, the number of equally likely words that would be as uncertain. **Expect** a flatter π after
+# (Lab 04). So **expect** vectors of nearly full length for these words, and vectors close to zero for all others.
+# Scores are linear in Φ(X): short vectors mean small scores and a flat π, as if at a high temperature. We measure that
+# by $e^{\text{entropy}}$, the number of equally likely words that would be as uncertain. **Expect** a flatter π after
 # histories of short vectors.
 
 # %%
 def flatness(logits):
-    """As many equally likely words would be as uncertain as π = softmax(logits): exp of the entropy, (B, c) → (B,)"""
+    """How many equally likely words would be as uncertain as π = softmax(logits): exp(entropy), (B, c) → (B,)"""
     pi, _ = ops.softmax(logits.astype(np.float64))
     return np.exp(-(pi * np.log(np.maximum(pi, 1e-300))).sum(-1))
 
@@ -486,19 +490,19 @@ expect("… of all others'", "0.002", f"{others.mean():.3f}")
 expect("shortest quarter's flatness over the longest's", above(4), shortest / longest, form="{:.1f}")
 
 # %% [markdown]
-# A writing model can run into this: each rarer word that it draws makes the next draw wilder. Layer norm (Lab 07) gives
-# every word's vector the same size.
+# This can happen while a model writes: each rare word that it draws makes the next draw more random. Layer norm, which
+# Lab 07 adds, gives every word's vector the same size.
 #
 # ## Task 6.9: writing
 #
-# $X_u = [x_u \dots x_{T-1+u}]$ gives word T + u; then the history moves on by one word, and what was written counts as
-# given. Prompts of T′ < T words get absent words in front: vectors of zeros.
+# $X_u = [x_u \dots x_{T-1+u}]$ gives word T + u; then the window moves on by one word, so that the word written becomes
+# part of the history. Prompts of T′ < T words are padded in front with absent words: vectors of zeros.
 
 # %%
 def write(scores, prompt, T, words, choose):
     """x_{T+u} = choose(scores(X_u)),  X_u = [x_u … x_{T−1+u}]: the words written, (words,)
 
-    prompt (T′,): of more than T words the last T count; of fewer, absent words, ABSENT, go in front
+    prompt (T′,): only its last T words count; if it has fewer, absent words, ABSENT, are put in front
     scores: histories (1, T) → logits (1, c);   choose: logits (1, c) → ids (1,)
     """
     X = np.concatenate([np.full(T, ABSENT), prompt]).astype(int)[-T:]
@@ -511,8 +515,8 @@ def write(scores, prompt, T, words, choose):
 
 
 # %% [markdown]
-# **An error of the source.** It trains with T = 32 and asks here for prompts of T = 64. With this readout the two
-# exclude each other, because A has T·n rows: T is part of its shape. **Expect** the model of Task 6.7 to refuse them.
+# **An error of the source.** It trains with T = 32 and here asks for prompts of T = 64. With this readout that is
+# impossible, because A has T·n rows: T is part of its shape. **Expect** the model of Task 6.7 to refuse them.
 
 # %%
 print("\nTask 6.9: 64 words do not fit T = 32")
@@ -526,8 +530,8 @@ expect("it refuses 64 words", True, "histories of 64 words, expected at most T =
 
 # %% [markdown]
 # So we train a second model, with T = 64: the same sizes, the same number of steps and of windows. A has twice as many
-# numbers, and no more answers to learn them from. Both are measured on the same words: **expect** the longer history to
-# fit the training words better, and to predict the test words worse.
+# entries, and no more targets to learn them from. Both models are measured on the same words: **expect** the one with
+# the longer history to fit the training words better, and to predict the test words worse.
 
 # %%
 print("\nTask 6.9: training with T = 64")
@@ -539,7 +543,7 @@ long_history = train(long_model, train_long, steps, validate, steps // 8)
 train_loss_long, test_loss_long = mean_loss(long_model, train_long, TESTED), mean_loss(long_model, test_long, TESTED)
 train_loss_short = mean_loss(model, train_long[T_long - T :], TESTED)        # of the same words
 long_seconds = long_history.rows[-1]["seconds"]
-print(f"{'T':>4}{'numbers in A':>14}{'training words':>16}{'test words':>12}{'seconds':>9}")
+print(f"{'T':>4}{'entries of A':>14}{'training words':>16}{'test words':>12}{'seconds':>9}")
 print(f"{T:>4}{model.A.W.data.size:>14,}{train_loss_short:>16.3f}{test_loss:>12.3f}{seconds:>9.0f}")
 print(f"{T_long:>4}{long_model.A.W.data.size:>14,}{train_loss_long:>16.3f}{test_loss_long:>12.3f}{long_seconds:>9.0f}")
 better, worse = train_loss_short - train_loss_long, test_loss_long - test_loss
@@ -550,9 +554,9 @@ expect("T = 64 predicts the test words worse by, nats", above(0.02), worse, quic
 # ### Prompts of any length
 #
 # With fewer words than T, nothing hides an absent word from attention: its key is 0, so its score is 0, and $e^0$ is as
-# much as many a real word gets. And without positions a vector of zeros is changed only by what attention adds to it,
-# so that most of vec(Φ(X)) is near 0, which is not what A was trained on. **Expect** a flat π after short prompts,
-# still after half of the 64 words; after an empty prompt Φ = 0, and all 14,295 words are equally likely.
+# much weight as many real words get. And without positions a vector of zeros is changed only by what attention adds to
+# it, so most of vec(Φ(X)) is near 0, unlike anything that A was trained on. **Expect** a flat π after short prompts,
+# and even after half of the 64 words; after an empty prompt Φ = 0, and all 14,295 words are equally likely.
 
 # %%
 print("\nTask 6.9: prompts of any length")
@@ -574,7 +578,7 @@ for length in (0, 1, 4, 16, 32, 64):
     written = write(long_model.logits, prompt, T_long, 6, choose)
     print(f"{length:>5}{on_absent[length]:>11.0%}{likes[length]:>9,.0f}   {shown(prompt, 5)!r} → {shown(written)!r}")
 print("on absent: share of the last word's attention that absent words get, mean over the heads of layer 1")
-print("π like: as flat as so many equally likely words")
+print("π like: π is as flat as for this many equally likely words")
 expect("empty prompt: π like", 14_295, round(likes[0]))
 expect("16 words of 64: attention on absent words", above(0.4), on_absent[16], form="{:.0%}")
 expect("32 words of 64: π like, over that of all 64", above(10), likes[32] / likes[64], quick=above(3), form="{:.1f}")
@@ -583,10 +587,10 @@ expect("32 words of 64: π like, over that of all 64", above(10), likes[32] / li
 # ### Why is π flat after these 64 words, too?
 #
 # No word is absent, and still π is flatter than after most histories of the test. But only the n most frequent words
-# have vectors of any length; the others, such as "raging", "fires", "consume" and "gusts", are almost absent.
+# have vectors of noticeable length; the others, such as "raging", "fires", "consume" and "gusts", are almost absent.
 # **Expect** fewer of the n most frequent words in the prompt than in most histories, and a π at most twice as flat if
-# all its other words are made absent altogether. In the prompt's second half **expect** them to be so few that the
-# model of T = 32, which reads only this half, is less sure than the model of T = 64 was after the whole prompt.
+# all the prompt's other words are removed. **Expect** the prompt's second half to have so few of them that the model
+# with T = 32, which reads only this half, is less sure than the model with T = 64 was after the whole prompt.
 
 # %%
 print("\nTask 6.9: why π is flat after the prompt")
@@ -617,9 +621,9 @@ show(lab_06.sureness(visible, like, {"the prompt": (seen.sum(), likes[64])}, n),
 # ### 500 words, and how much they repeat
 #
 # **Expect** argmax to run into a loop: what it writes depends only on the last 64 words, so as soon as 64 words recur,
-# it repeats itself for ever. Of the others, **expect** more different words the more is left to chance. Random draws
-# write more of them than Shakespeare did, because they run into the trap above: rarer words flatten π, and a flat π
-# brings more of them, whose vectors are short.
+# it repeats itself for ever. Among the other methods, **expect** more different words the more is left to chance.
+# Random draws use more different words than Shakespeare did, because of the effect above: rare words, whose vectors are
+# short, flatten π, and a flat π brings more rare words.
 #
 # (The source writes $x_T \dots x_{T_{max}}$ with $T_{max}$ = 500, which would be 437 words, and calls it a sequence of
 # length 500. We write 500.)
@@ -629,7 +633,7 @@ choices = {
     "argmax": greedy,
     "top 10": partial(sample, top_k=10, rng=np.random.default_rng(7)),
     "temperature 0.7": partial(sample, temperature=0.7, rng=np.random.default_rng(7)),
-    "random, as π says": partial(sample, rng=np.random.default_rng(7)),
+    "random draws from π": partial(sample, rng=np.random.default_rng(7)),
 }
 texts = {name: write(long_model.logits, given, T_long, 500, choose) for name, choose in choices.items()}
 texts["Shakespeare"] = test_long[2 * T_long : 2 * T_long + 500]
@@ -643,19 +647,19 @@ for name, ids in texts.items():
     print(f"{name:<20}{different[name]:>10}{repeated_triples(ids):>18.0%}{loop:>12}{lengths[name]:>24.2f}")
 
 again = list(generate(long_model, given, 500, partial(sample, rng=np.random.default_rng(7))))
-by_chance = "random, as π says"
+by_chance = "random draws from π"
 more, shorter = (values[by_chance] / values["Shakespeare"] for values in (different, lengths))
-expect("words of 500 that mini_tf's generate writes, too", 500, np.sum(texts[by_chance] == again))
+expect("of 500 words, equal to mini_tf's generate", 500, np.sum(texts[by_chance] == again))
 expect("argmax runs into a loop", True, loop_length(texts["argmax"]) is not None)
-expect("different words, top 10 less argmax", above(0), different["top 10"] - different["argmax"])
-expect("different words, random less temperature 0.7", above(0), different[by_chance] - different["temperature 0.7"])
-expect("random: different words, over Shakespeare's", above(1.5), more, form="{:.1f}")
-expect("random: mean length, over Shakespeare's", below(0.5), shorter, form="{:.2f}")
+expect("different words, top 10 − argmax", above(0), different["top 10"] - different["argmax"])
+expect("different words, random − temperature 0.7", above(0), different[by_chance] - different["temperature 0.7"])
+expect("random: different words ÷ Shakespeare's", above(1.5), more, form="{:.1f}")
+expect("random: mean vector length ÷ Shakespeare's", below(0.5), shorter, form="{:.2f}")
 show(lab_06.repetition(texts), "06_repetition")
 
 # %%
 print("\nThe prompt:\n" + corpus.vocabulary.decode(given).strip("\n"))
-for name in ("argmax", "random, as π says"):
+for name in ("argmax", "random draws from π"):
     print(f"\n--- {name}, the first 60 of 500 words ---")
     print(corpus.vocabulary.decode(texts[name][:60]).strip("\n"))
 
@@ -669,17 +673,17 @@ for name in ("argmax", "random, as π says"):
 # mini-tf train --preset lab --seed 4 --set positions=None --set layer_norm=False --set causal=False
 # ```
 #
-# It reached 5.96 nats per word on the validation words and 5.89 on the test words, where the unigram model has 6.06,
-# in 40 minutes on one core. Without the three `--set` it is the transformer of Task 6.13 (Lab 07b): 5.74 and 5.69, in
-# 88 minutes on one busy core. There the validation loss stood between 6.77 and 6.94 from step 100 to step 700, and only
+# It reached 5.96 nats per word on the validation words and 5.89 on the test words, where the unigram model has 6.06, in
+# 40 minutes on one core. Without the three `--set` it is the transformer of Task 6.13 (Lab 07b): 5.74 and 5.69, in 88
+# minutes on one busy core. There the validation loss stayed between 6.77 and 6.94 from step 100 to step 700, and only
 # then fell; here it fell from the start, to 6.33 at step 300 and 6.09 at step 1,000.
 
 # %% [markdown]
-# ## What to keep
+# ## What to remember
 #
-# - Beside 9.568 and 6.06 a loss has a meaning; alone it has none.
-# - A readout on vec(Φ(X)) costs T·n·c numbers, learns from one answer per window, and ties the model to one T. Lab 07b
-#   (`07b_training_and_heads.py`) shares one small A between all positions and learns far more from the same words.
+# - A loss has a meaning when compared with 9.568 and 6.06, and none by itself.
+# - A readout on vec(Φ(X)) needs T·n·c parameters, learns from one target per window, and ties the model to one T. Lab
+#   07b (`07b_training_and_heads.py`) shares one small A between all positions and learns far more from the same words.
 # - 6.9 % of the test words are not in the training text, and they account for 15 % of the test loss.
 # - Guess with argmax, write with `sample`.
 #

@@ -5,14 +5,15 @@
 # 6.12; the encoding is that of Vaswani et al. 2017 (arXiv:1706.03762), layer norm that of Ba, Kiros and Hinton 2016
 # (arXiv:1607.06450).
 #
-# Lab 06's transformer gets three parts that nearly every transformer has: it is told where words stand, the outputs of
-# its layers are normalized, and words no longer see their future. You look at each one alone, and you will
+# Lab 06's transformer gets three parts that nearly every transformer has: it is given the positions of its words, the
+# outputs of its layers are normalized, and words can no longer see their future. You study each one separately, and you
+# will
 #
-# - see what a transformer does not know about the order of its words, and what the choice of frequencies is worth,
-# - catch two errors of the source, a mask and a layer norm that both show a model its own answers,
+# - see what a transformer does not know about the order of its words, and how much the choice of frequencies matters,
+# - catch two errors in the source, a mask and a layer norm that both leak the answers to the model,
 # - measure such a leak in three ways: in outputs, in gradients and in nats per word.
 #
-# Lab 07b adds them one after the other, trains each time, and writes (Tasks 6.13 and 6.14).
+# Lab 07b adds them one after the other, trains each time, and generates text (Tasks 6.13 and 6.14).
 #
 # It takes about five minutes on two CPU cores, a quarter of a minute with `--quick`.
 #
@@ -42,9 +43,9 @@ QUICK = quick_mode("Lab 07: Tasks 6.10 to 6.12: positions, layer norm, future ma
 # %% [markdown]
 # ## The sizes
 #
-# As in Lab 06, smaller than the source recommends, so that the trainings fit into minutes; `SIZES = "lab"` gives you
-# the large ones. The models whose losses we compare predict the next word after every word of a window, with one
-# readout that all places share; Lab 07b explains it.
+# As in Lab 06, the sizes are smaller than the source recommends, so that training takes minutes; `SIZES = "lab"`
+# selects the large ones. The models whose losses we compare predict the next word after every word of a window, with
+# one readout shared by all positions; Lab 07b explains it.
 
 # %%
 SIZES = "quick" if QUICK else "small"                    # or "lab": the sizes that Task 6.5 recommends
@@ -90,8 +91,8 @@ def train(model, steps):
 # %% [markdown]
 # ## Task 6.10: positions
 #
-# Each word gets the vector of its place, $y_t = x_t + P_t$, where the columns of P (T, n) are pairs of a cosine and a
-# sine:
+# The vector of its position is added to each word, $y_t = x_t + P_t$, where the columns of P (T, n) are pairs of a
+# cosine and a sine:
 #
 # $$
 # \cos(2\pi \cdot \alpha_i \cdot t/T), \quad \sin(2\pi \cdot \alpha_i \cdot t/T), \qquad i = 1, \dots, n/2
@@ -113,14 +114,14 @@ def encoding(T, frequencies):
 # The source leaves $\alpha_i$ = "??". Two choices make sense:
 #
 # - **geometric**, $2\pi \cdot \alpha_i/T = 10000^{-2i/n}$ with i from 0: angles per word from 1 down to almost 0. T
-#   cancels, so word 5 has the same code whatever T is. This is the encoding of Vaswani et al. 2017.
-# - **Fourier**, $\alpha_i = i \cdot T/n$: evenly spaced, up to T/2, the highest frequency that T samples can show.
+#   cancels, so word 5 has the same encoding whatever T is. This is the encoding of Vaswani et al. 2017.
+# - **Fourier**, $\alpha_i = i \cdot T/n$: evenly spaced, up to T/2, the highest frequency that T samples can represent.
 #
-# A third is lazy: $\alpha_i = 1$ in all columns, n numbers that do the work of two. **Expect** $P \cdot P^\top$, the
-# similarity of two places, to be a soft ridge for the geometric choice (near places are similar), a sharp one for
-# Fourier (any two places are nearly orthogonal), and for the third one cosine, $\cos(2\pi/T)$ at distance 1. Fourier
-# has a trap: with n < T, as in `--quick`, its frequencies are all multiples of $T/n > 1$, and the code repeats after n
-# words: places n apart are the same.
+# A third is lazy: $\alpha_i = 1$ in all columns, so that n numbers do the work of two. **Expect** $P \cdot P^\top$, the
+# similarity of two positions, to be a soft ridge for the geometric choice (near positions are similar), a sharp one for
+# Fourier (any two positions are nearly orthogonal), and for the third choice a single cosine, $\cos(2\pi/T)$ at
+# distance 1. Fourier has a trap: with n < T, as in `--quick`, its frequencies are all multiples of $T/n > 1$, so the
+# encoding repeats after n words: positions n apart look the same.
 
 # %%
 print("\nTask 6.10: which frequencies?")
@@ -146,8 +147,9 @@ expect("all α = 1: similarity of neighbours − cos(2π/T)", about(0, within=1e
 #
 # The source hints at it, and with n = T, $\alpha_i = i$, the columns are T waves over T places. But the constant,
 # frequency 0, is missing, since i starts at 1, and in its place there is a column of zeros: at $i = T/2$ the sine is
-# $\sin(\pi t) = 0$ at every whole t. **Expect** a last column of zeros, columns that all sum to 0, and rank T − 1: one
-# of the n numbers of a word is wasted, and one direction of the T places, their mean, cannot be expressed.
+# $\sin(\pi t) = 0$ at every integer t. **Expect** a last column of zeros, columns that all sum to 0, and rank T − 1:
+# one of the n entries of a word's encoding is wasted, and one direction in the space of the T positions, their mean,
+# cannot be expressed.
 
 # %%
 print("\nTask 6.10: Fourier frequencies with n = T")
@@ -159,9 +161,9 @@ expect("largest sum of a column", at_most(1e-12), np.abs(P.sum(0)).max(), form="
 # %% [markdown]
 # ### Without positions, order is invisible
 #
-# Without a mask, **expect** shuffled words to give shuffled outputs, the same up to rounding ($10^{-5}$), and P to end
-# that. So without P a readout that averages over the words cannot know their order at all. The readout on vec(Φ(X)) of
-# Lab 06 can: A has rows of its own for every place.
+# Without a mask, **expect** shuffled words to give the same outputs, shuffled in the same way, up to rounding
+# ($10^{-5}$), and **expect** P to change that. So without P, a readout that averages over the words has no information
+# about their order. Lab 06's readout on vec(Φ(X)) does: A has separate rows for every position.
 
 # %%
 print("\nTask 6.10: the words of 64 histories, shuffled")
@@ -182,14 +184,14 @@ expect("no positions: change of Φ ÷ its std deviation", at_most(1e-4), by_shuf
 expect("geometric: change of Φ ÷ its standard deviation", above(0.1), by_shuffling["geometric"], form="{:.1g}")
 
 # %% [markdown]
-# ### How large?
+# ### How large should P be?
 #
 # A row of P has length $\sqrt{n/2}$ whatever the frequencies, and the words of the text have length 0.58 on average:
-# added as they are, P drowns the words. **Expect** two different words at one place to look the same when P is too
-# large, and one word at two places to look the same when it is too small. Our words are scaled to P's length, so with
-# factor 1 word and place have equal weight on average. But that average hides two kinds of words: **expect** half of
-# the text to be frequent words about 1.7 times as long as P, and a quarter of it rarer words, shorter than a twentieth
-# of P.
+# without scaling, P drowns out the words. **Expect** two different words at one position to look the same when P is too
+# large, and one word at two positions to look the same when it is too small. Our words are scaled to P's length, so
+# with factor 1 word and position have equal weight on average. But that average hides two kinds of words: **expect**
+# half of the text to be frequent words about 1.7 times as long as P, and a quarter of it rarer words, shorter than a
+# twentieth of P.
 
 # %%
 print("\nTask 6.10: how large? Cosine between the sums of word and place")
@@ -222,8 +224,8 @@ expect("mean length of the lab's word vectors", about(0.58, within=0.005), lengt
 #
 # We train a small model for 100 steps with each choice, at the same learning rate. **Expect** positions to gain little
 # (0.12 nats here, 0.02 and −0.01 with other seeds), the three kinds of frequencies to differ by less than 0.1, and the
-# size of P to matter more than its frequencies. (A causal mask alone already tells places apart: the first word sees
-# one word, the last one T.)
+# size of P to matter more than its frequencies. (A causal mask alone already distinguishes positions: the first word
+# sees one word, the last one sees T.)
 
 # %%
 choices = {"none": {"positions": None}}
@@ -236,17 +238,17 @@ for name, options in choices.items():
     print(f"  {name:<22}{after[name]:.3f}")
 kinds = [after[f"{name}, P × 0.1"] for name in frequencies]
 sizes = [after[f"geometric, P × {factor}"] for factor in (0.1, 1, 10)]
-expect("gain by positions, geometric × 0.1, nats", about(0.05, within=0.09), after["none"] - kinds[0], quick=None)
+expect("gain from positions, geometric × 0.1, nats", about(0.05, within=0.09), after["none"] - kinds[0], quick=None)
 expect("range of the losses of three frequencies", below(0.1), max(kinds) - min(kinds), quick=None)
 expect("range of the losses of three sizes of P", above(0.1), max(sizes) - min(sizes), quick=None)
 
 # %% [markdown]
 # ## Task 6.11: layer norm
 #
-# After each layer every word's vector is brought to mean 0 and variance 1, then scaled by γ and shifted by β, which are
-# learned. Without it, $X_\ell = X_{\ell-1} + \operatorname{relu}(Y)$ can only add, and attention's scores are products
-# of two such vectors. What that does to attention we read off its map A: how much query i takes from key j. (`mask`
-# says which keys a query may see. All of them, until Task 6.12.)
+# After each layer, every word's vector is normalized to mean 0 and variance 1, then scaled by γ and shifted by β, which
+# are learned. Without it, $X_\ell = X_{\ell-1} + \operatorname{relu}(Y)$ can only add, and attention's scores are
+# products of two such vectors. The effect on attention can be read off the attention map A: how much query i attends to
+# key j. (`mask` says which keys a query may see: all of them, until Task 6.12.)
 
 # %%
 def attention_map(query, key, mask, scale=1.0):
@@ -263,7 +265,7 @@ def attention_map(query, key, mask, scale=1.0):
 
 
 def words_attended(A):
-    """exp(−Σ_j A_ij·ln A_ij), (…, T):  from 1, when query i takes all from one word, to T, when it takes all alike
+    """exp(−Σ_j A_ij·ln A_ij), (…, T):  from 1, when query i attends to one word, to T, when to all equally
 
     A (…, T, T), rows that sum to 1. An entry of 0 adds nothing.
     """
@@ -278,12 +280,12 @@ def maps_of(layer, x, mask=True):
 
 
 # %% [markdown]
-# **Expect** that without layer norm the size of the outputs grows with every layer, and that attention gets sharper:
-# in the last layer a word takes all it takes from one or two of the 32. With layer norm **expect** size 1 in every
-# layer, and attention as broad at the top as in layer 1 or broader.
+# **Expect** that without layer norm the size of the outputs grows with every layer, and that attention gets sharper: in
+# the last layer a word attends to only one or two of the 32. With layer norm, **expect** size 1 in every layer, and
+# attention at least as broad in the last layer as in layer 1.
 #
-# We look at six layers. For the gradients we let both models learn for ten steps first: the readout starts at 0 and
-# would send none back. **Expect** them to be more than ten times as large without layer norm.
+# We look at six layers. For the gradients, both models are first trained for ten steps, because the readout starts at 0
+# and would pass none back. **Expect** them to be more than ten times as large without layer norm.
 
 # %%
 print("\nTask 6.11: six layers, untrained; the gradient after ten steps")
@@ -304,7 +306,7 @@ print(f"{'':<7}{'without':^38}{'with layer norm':^38}")
 print(f"{'layer':<7}" + 2 * f"{'mean':>8}{'std':>8}{'words':>9}{'gradient':>12} ")
 for layer, row in enumerate(zip(*deep["without"], *deep["with layer norm"]), start=1):
     print(f"{layer:<7}" + "".join(f"{a:>8.2f}{b:>8.2f}{w:>9.1f}{g:>12.1e} " for a, b, w, g in (row[:4], row[4:])))
-print("words: how many a head attends to, as exp(entropy); 32 would be all alike")
+print("words: how many a head attends to, as exp(entropy); 32 would be all equally")
 show(lab_07.layer_norm(deep), "07_layer_norm")
 
 (_, grown, sharp, steep), (_, normed, broad, flat) = deep.values()
@@ -326,10 +328,10 @@ expect("gradient in layer 1, without : with", above(10), steep[0] / flat[0], qui
 #
 # A row of n × T holds one entry of the vectors at T times: this mean runs over time (and has T terms, not n). Read X as
 # T × n, a word per row, and μ is right: one mean for each word, over its n entries. But then $\gamma_i$ and $\beta_i$
-# belong to a place, and they should belong to an entry: $\gamma_j$, $\beta_j$. As printed it is right in neither
-# reading. `nn.LayerNorm`, which the task recommends, does what was meant.
+# belong to a place, and they should belong to an entry: $\gamma_j$, $\beta_j$. As printed, the formula is wrong in both
+# readings. `nn.LayerNorm`, which the task recommends, does what was meant.
 #
-# Let us take the first reading at its word. It normalizes too, and its gradient is no harder. What does it break?
+# Let us take the first reading literally. It normalizes, too, and its gradient is no harder. What does it break?
 
 # %%
 def norm_over_time(x, gamma, beta, eps=1e-5):
@@ -365,8 +367,9 @@ class NormOverTime(LayerNorm):
 
 
 # %% [markdown]
-# **Expect** the checker to find the gradient right, and the outputs to have mean 0 and size 1 along the wrong axis. Of
-# a single word **expect** nothing to be left: it is its own mean, so y = β whatever the word is.
+# **Expect** the checker to find the gradient right, and the outputs to have mean 0 and size 1 along the wrong axis. For
+# a history of a single word, **expect** all information to be lost: the word is its own mean, so y = β whatever the
+# word is.
 
 # %%
 print("\nTask 6.11: layer norm as printed, over time")
@@ -382,12 +385,12 @@ expect("largest mean of a word's entries", above(0.1), np.abs(y.mean(2)).max(), 
 expect("one word: largest difference from β", 0, np.abs(alone - beta).max())
 
 # %% [markdown]
-# ## Task 6.12: words do not see their future
+# ## Task 6.12: words must not see their future
 #
-# **An error of the source.** It keeps the score $B_{ij}$ "if j > i". With a row per query that keeps exactly the
-# future, drops the word itself, and leaves the last row nothing to look at. The right condition is j ≤ i: a word sees
-# itself and the words before it. **Expect** rows that sum to 1 with the right rule, and with the rule as printed a last
-# row of zeros. The words of one sentence, in one head of an untrained model:
+# **An error of the source.** It keeps the score $B_{ij}$ "if j > i". With a row per query, that keeps exactly the
+# future, drops the word itself, and leaves the last row nothing to attend to. The right condition is j ≤ i: a word sees
+# itself and the words before it. **Expect** rows that sum to 1 with the right rule, and a last row of zeros with the
+# rule as printed. We look at the words of one sentence, in one head of an untrained model:
 
 # %%
 sentence = corpus.test[T + 5 : T + 13]                   # eight different words
@@ -409,13 +412,13 @@ expect("j > i: sum of the last row", 0, maps["j > i: as printed"][-1].sum())
 # %% [markdown]
 # ### Is the future hidden?
 #
-# Change one word, and see which outputs change; send a gradient in at output i, and see which words it reaches.
+# Change one word, and see which outputs change; start a gradient at output i, and see which words it reaches.
 # **Expect** exact zeros with the mask and a layer norm over n, not small numbers: what is multiplied by 0 leaves no
-# rounding error behind. With the layer norm as printed **expect** the same mask to hide nothing: attention cannot look
-# ahead, but the mean can.
+# rounding error. With the layer norm as printed, **expect** the same mask to hide nothing: attention cannot look ahead,
+# but the mean can.
 #
-# (`mini-tf explore` shows the same of a trained model, under *Words*: which word's loss sends how much gradient to
-# which word, layer by layer, and how A, dA and dS of each head look behind the mask.)
+# (`mini-tf explore` shows the same for a trained model, under *Words*: how much gradient each word's loss sends to each
+# word, layer by layer, and what A, dA and dS of each head look like behind the mask.)
 
 # %%
 def as_printed(model):
@@ -432,7 +435,7 @@ def gradient_flow(model):
         model.clear_gradients()
         Phi, backward = model.trunk(sentence[None])      # (1, 8, n)
         dPhi = np.zeros_like(Phi)
-        dPhi[0, i] = 1 + np.arange(n) / n                # not all ones: layer norm is blind to a constant
+        dPhi[0, i] = 1 + np.arange(n) / n                # not all ones: layer norm ignores a constant
         backward(dPhi)
         flow[i] = np.linalg.norm(model.trunk.embedding.table.grad[sentence], axis=-1)
     return flow
@@ -462,16 +465,16 @@ show(lab_07.word_maps(labels, flows, "share of the row's largest", size=(11, 3.9
 # ### What a leak does to a model
 #
 # Both errors show a model what it is asked to predict: the mask as printed shows every later word, the layer norm as
-# printed a mean over all 32, from which it has to subtract what it has read already. We train three models on the same
-# batches, with the right rules, with the wrong mask, and with the wrong norm, and measure each place of a window by
-# itself: the loss of the next word after 1, 2, … 32 words. Then places 8, 16 and 24 again, with the words after them
-# replaced by those of another window: a rise shows that the model relies on later words. (It is more than these were
-# worth, because false words mislead it.)
+# printed a mean over all 32, from which the model can subtract what it has already read. We train three models on the
+# same batches, with the right rules, with the wrong mask, and with the wrong norm, and measure the loss at each
+# position of a window separately: the loss of the next word after 1, 2, … 32 words. Then we measure positions 8, 16 and
+# 24 again, with the words after them replaced by those of another window: if the loss rises, the model relies on later
+# words. (The rise overstates what these words contributed, because false words mislead the model.)
 #
-# **Expect** both wrong models to beat the right one at the places before the last, by 2.6 nats and by a quarter of a
-# nat, and to lose at the last place by a nat and by a quarter. Nothing follows there; under the wrong mask that word
-# sees no other at all, not even the past. And it is the question that counts: when a model writes, every word is the
-# last.
+# **Expect** both wrong models to beat the right one at the positions before the last, by 2.6 nats and by a quarter of a
+# nat, and to lose at the last position, by a nat and by a quarter of a nat. Nothing follows the last word; under the
+# wrong mask it sees no word at all, not even the past. And this is the case that counts: when a model writes, every
+# word is the last.
 
 # %%
 def losses_by_place(model, ids, following):
@@ -481,7 +484,7 @@ def losses_by_place(model, ids, following):
 
 
 def rise_with_a_false_future(model, ids, following):
-    """By how much the loss at places 8, 16 and 24 rises with another window's words after them: (3, B)"""
+    """How much the loss at positions 8, 16 and 24 rises when another window's words follow: (3, B)"""
     rise = []
     for place in (8, 16, 24):
         foreign = ids.copy()
@@ -526,23 +529,23 @@ for name, before, after_all, seen in (
     expect(f"{name}: rise with a false future", seen, future[name].mean(), quick=None)
 
 # %% [markdown]
-# ## What to keep
+# ## What to remember
 #
 # The numbers are those of the full run.
 #
 # - Without positions and without a mask the transformer cannot see order: shuffled words give shuffled outputs. But a
-#   small model gains little by them in 100 steps, and how large P is matters more than its frequencies.
+#   small model gains little from positions in 100 steps, and the size of P matters more than its frequencies.
 # - The Fourier frequencies with n = T are not quite the Fourier basis: the constant is missing, the last sine is 0, and
 #   the rank is T − 1.
 # - Without layer norm the standard deviation of a vector's entries grows 3.6-fold from layer 1 to layer 6, and
-#   attention collapses onto a single word; with it, it stays at 1, and attention becomes broader.
-# - A mean over time is a look into the future. With the layer norm as printed the same mask hides nothing, and the
-#   model learns to use that: it is a quarter of a nat too good at the places before the last, and a quarter of a nat
-#   worse after the last, the only place that counts when it writes.
-# - With the mask as printed the model is 2.6 nats too good at the places before the last, and a nat worse after the
+#   attention collapses onto a single word; with layer norm it stays at 1, and attention becomes broader.
+# - A mean over time looks into the future. With the layer norm as printed the same mask hides nothing, and the model
+#   learns to exploit that: it is a quarter of a nat too good at the positions before the last, and a quarter of a nat
+#   worse at the last, the only one that counts when it writes.
+# - With the mask as printed, the model is 2.6 nats too good at the positions before the last, and a nat worse at the
 #   last.
-# - The training loss is no judge: 2.13 with the wrong mask, 4.38 with the wrong norm, and 4.40 with the right rules,
-#   which give the best model. Change a later word: if an earlier output changes, there is a leak.
+# - The training loss does not reveal the leak: it is 2.13 with the wrong mask, 4.38 with the wrong norm, and 4.40 with
+#   the right rules, which give the best model. Change a later word: if an earlier output changes, there is a leak.
 #
-# **Try:** `SIZES = "lab"`; batch norm, whose mean runs over the texts of a batch too: what does a model see of the
+# **Try:** `SIZES = "lab"`; batch norm, whose mean also runs over the texts of a batch: what does a model see of the
 # other texts?

@@ -11,10 +11,11 @@
 # mini_tf's, and check every gradient:
 #
 # 1. positions, by the slide's formula,
-# 2. attention: one head, several heads, and between two sequences; why scores are divided by $\sqrt{m}$,
-# 3. sentence pairs, their words, and batches of them,
-# 4. masks: for words that are not there, and for words that are not there *yet*,
-# 5. the gradient of the whole model, and how the checker finds the step that is wrong.
+# 2. attention: one head, several heads, and cross-attention between two sequences; why scores are divided by
+#    $\sqrt{m}$,
+# 3. sentence pairs, their vocabularies, and batches,
+# 4. masks: for padding, and for words that have not been written *yet*,
+# 5. the gradient of the whole model, and how the checker locates a wrong step.
 #
 # `08b_translation_decoding.py` trains the translator and translates: beam search, attention maps, BLEU.
 #
@@ -58,8 +59,8 @@ rng = np.random.default_rng(8)
 # %% [markdown]
 # ## 1. Positions
 #
-# Attention is blind to order (Lab 07 shows it), so word t gets a vector $P_t$ of its own. The slide's formula has a
-# sine in the even columns and a cosine in the odd ones:
+# Attention ignores order (Lab 07 shows it), so a vector $P_t$ is added to word t. The slide's formula has a sine in the
+# even columns and a cosine in the odd ones:
 #
 # $$
 # \begin{aligned}
@@ -69,9 +70,9 @@ rng = np.random.default_rng(8)
 # $$
 #
 # mini_tf uses Lab 6's formula: a cosine first, then a sine, with frequencies that Lab 6 leaves open. With
-# `geometric_frequencies` **expect** the same numbers, each pair of columns in the other order: as they stand, the two
-# differ by almost $\sqrt{2}$, the most that a sine and a cosine of one angle can; with the pairs swapped, by rounding
-# alone. A model does not care about the order of the columns: it learns its word vectors in whichever it is given.
+# `geometric_frequencies` **expect** the same numbers, with the columns of each pair in the other order: unswapped, the
+# two differ by almost $\sqrt{2}$, the most that a sine and a cosine of one angle can; swapped, by rounding alone. The
+# order of the columns makes no difference to a model: it learns its word vectors for whichever order it is given.
 #
 # The dot product of two rows is $\sum_i \cos((t - u) / 10000^{2i/n})$, because sin·sin + cos·cos is the cosine of the
 # difference. So **expect** it to depend on the distance t − u alone, to be $n/2$ at distance 0, and to fall up to
@@ -95,7 +96,7 @@ ours = positional_encoding(T, n, geometric_frequencies(T, n))
 swapped = ours.reshape(T, n // 2, 2)[:, :, ::-1].reshape(T, n)       # each pair of columns the other way round
 
 print("1. Positions: the slide's formula and mini_tf's")
-expect("largest difference as they stand", about(1.414, within=0.001), np.abs(by_slide - ours).max())
+expect("largest difference without swapping", about(1.414, within=0.001), np.abs(by_slide - ours).max())
 expect("largest difference after swapping", at_most(1e-13), np.abs(by_slide - swapped).max())
 
 distances = 0, 1, 2, 3, 4, 5, 6, 10, 20
@@ -116,9 +117,9 @@ show(lab_08.positions(by_slide, means), "08_positions")
 # ### One head, by hand
 #
 # The slide's formula is $\operatorname{softmax}(Q \cdot K^\top / \sqrt{m}) \cdot V$. A row of Q is what a word asks
-# for, a row of K what a word has to offer, a row of V what it gives. In the example the keys say "I am a noun" in their
-# first number and "I am an adjective" in their second. The decoder is about to write "cat", so it asks for a noun; then
-# it asks for an adjective. **Expect** 99.3 % of the attention on *chat*, then on *noir*.
+# for, a row of K what a word has to offer, and a row of V what it passes on. In the example the first entry of a key
+# says "I am a noun", the second "I am an adjective". The decoder is about to write "cat", so it asks for a noun; for
+# "black" it asks for an adjective. **Expect** 99.3 % of the attention on *chat*, then on *noir*.
 #
 # The forward has three steps, $\text{scores} = Q \cdot K^\top / \sqrt{m}$, $A = \operatorname{softmax}(\text{scores})$
 # and $Y = A \cdot V$. The backward takes them in the opposite order:
@@ -131,7 +132,7 @@ show(lab_08.positions(by_slide, means), "08_positions")
 # \end{aligned}
 # $$
 #
-# **Expect** it to equal `ops.attention` up to rounding, and to pass the gradient checker.
+# **Expect** the code by hand to equal `ops.attention` up to rounding, and to pass the gradient checker.
 
 # %%
 def attention_by_hand(Q, K, V):
@@ -154,7 +155,7 @@ K = np.array([[0, 0], [4, 0], [0, 4], [-2, -2.0]])       # noun-ness, adjective-
 Q = np.array([[2, 0], [0, 2.0]])                         # wanted: a noun; an adjective
 weights, _ = attention_by_hand(Q, K, np.eye(4))          # with V = 1 the output is A itself
 
-print("\n2. One head: how much each word being written takes from each word read")
+print("\n2. One head: how much each word being written attends to each word read")
 print(f"{'':<8}" + "".join(f"{word:>8}" for word in french))
 for word, row in zip(english, weights):
     print(f"{word:<8}" + "".join(f"{share:>8.3f}" for share in row) + f"   sum {row.sum():.3f}")
@@ -165,7 +166,7 @@ expect("share of noir in black", about(0.993, within=0.0005), weights[1, 2])
 Q, K, V, dY = (rng.standard_normal(shape) for shape in ((3, 5), (4, 5), (4, 6), (3, 6)))
 Y, backward = attention_by_hand(Q, K, V)
 Y_op, backward_op = ops.attention(Q, K, V, scale=5**-0.5)
-print("\n2. By hand beside ops.attention, random numbers")
+print("\n2. By hand and by ops.attention, random numbers")
 for name, mine, its in zip(("Y", "dQ", "dK", "dV"), (Y, *backward(dY)), (Y_op, *backward_op(dY))):
     expect(f"{name} {mine.shape}: largest difference", at_most(1e-14), np.abs(mine - its).max())
 report = gradcheck(attention_by_hand, Q, K, V)
@@ -175,14 +176,14 @@ expect("attention_by_hand passes", True, bool(report))
 # %% [markdown]
 # ### Several heads, and two sequences
 #
-# With H heads, each has matrices of its own for queries, keys and values, (n, m). Their outputs are put side by side,
-# (U, H·m), and multiplied by $W^O$. The slide calls $W^O$ "a final weight vector". It is a matrix, (H·m, n): with a
-# vector, the layer's output could not be added to its input. Multiplying by it is the same as giving each head m rows
-# of it, and adding up: $\sum_h Y^h \cdot W^h$, as Lab 6 writes it.
+# Each of the H heads has its own matrices for queries, keys and values, (n, m). Their outputs are concatenated, (U,
+# H·m), and multiplied by $W^O$. The slide calls $W^O$ "a final weight vector". It is a matrix, (H·m, n): with a vector,
+# the layer's output could not be added to its input. Multiplying by it is the same as multiplying each head's output by
+# its own m rows of it, and adding up: $\sum_h Y^h \cdot W^h$, as Lab 6 writes it.
 #
-# In self-attention, queries, keys and values come from the same words. In the decoder's second attention the queries
-# come from the English words, x, and keys and values from the French ones, z. Nothing else changes, but now there are
-# two gradients: dx through the queries, and dz through keys *and* values.
+# In self-attention, queries, keys and values come from the same words. In the decoder's second attention, the
+# cross-attention, the queries come from the English words, x, and keys and values from the French ones, z. Nothing else
+# changes, but now there are two gradients: dx through the queries, and dz through keys *and* values.
 #
 # **Expect** the heads by hand to equal the layer, forward and backward, and all six gradients of the layer to pass.
 
@@ -234,10 +235,11 @@ expect("gradients of the layer that pass", 6, sum(tensor.verdict == "PASS" for t
 # ### Why divide by √m?
 #
 # A score is a sum of m products. If the entries of queries and keys have variance 1, the score has variance m:
-# **expect** that, and 1 after the division by $\sqrt{m}$. Large scores make softmax choose one key and ignore the rest,
-# and once it has chosen, its slope is nearly 0. We measure the largest weight among 16 keys, and how much of a random
-# gradient dA arrives at the scores, the median over a thousand queries. With $\sqrt{m}$ **expect** both to be the same
-# for every m, within 15 %; without it, **expect** the gradient to die: at m = 512 about 0.00006 of it arrives.
+# **expect** that, and 1 after the division by $\sqrt{m}$. Large scores make softmax select one key and ignore the rest,
+# and once it has saturated like that, its slope is nearly 0. We measure the largest weight among 16 keys, and how much
+# of a random gradient dA reaches the scores, as the median over a thousand queries. With $\sqrt{m}$, **expect** both to
+# be the same for every m, within 15 %; without it, **expect** the gradient to vanish: at m = 512 about 0.00006 of it
+# remains.
 
 # %%
 def of_attention(m, scale, keys=16, times=1000):
@@ -266,30 +268,31 @@ variance, largest, arrives = np.array(rows["with √m"]).T
 expect("variance without √m, as a multiple of m = 512", about(1, within=0.08), plain[0] / 512)
 expect("variance with √m, the one farthest from 1", about(1, within=0.08), max(variance, key=lambda v: abs(v - 1)))
 expect("largest weight, with √m: greatest / least", below(1.15), largest.max() / largest.min())
-expect("share that arrives, with √m: greatest / least", below(1.15), arrives.max() / arrives.min())
-expect("share that arrives, with √m, m = 512", about(0.07, within=0.004), scaled[2])
-expect("share that arrives, without √m, m = 512", about(6e-5, within=4e-5), plain[2])
+expect("gradient that passes, with √m: greatest / least", below(1.15), arrives.max() / arrives.min())
+expect("gradient that passes, with √m, m = 512", about(0.07, within=0.004), scaled[2])
+expect("gradient that passes, without √m, m = 512", about(6e-5, within=4e-5), plain[2])
 
 # %% [markdown]
 # ## 3. Sentence pairs
 #
-# Masks need sentences, so here they are: the French sentences of a small grammar, with their English. HW3a uses
-# sentences that people wrote; the grammar's are simpler, but they need more than a dictionary: adjectives after the
-# noun, pronouns before the verb, *ne … pas* around it. And each French sentence has exactly one translation, so a
-# translation can be counted as right or wrong. `mini-tf train --preset translate --pairs FILE` takes a file of real
-# pairs.
+# Masks need sentences, so here they are: French sentences generated by a small grammar, with their English
+# translations. HW3a uses sentences that people wrote; the grammar's are simpler, but translating them takes more than a
+# dictionary: adjectives after the noun, pronouns before the verb, *ne … pas* around it. And each French sentence has
+# exactly one correct translation, so a translation can be counted as right or wrong.
+# `mini-tf train --preset translate --pairs FILE` takes a file of real pairs.
 #
 # ### Words
 #
-# [SOS] is 0 and [EOS] is 1, as in HW3a. A word that is rare in training has no number of its own: it is read as
-# [UNK], 2; **expect** fewer than one in a thousand words of the test sentences to be. A target begins with [SOS] and
-# ends with [EOS], so that the model learns to begin and to stop.
+# [SOS] is 0 and [EOS] is 1, as in HW3a. A word that is rare in training has no id of its own and is read as [UNK], 2;
+# **expect** fewer than one in a thousand words of the test sentences to be [UNK]. A target begins with [SOS] and ends
+# with [EOS], so that the model learns to begin and to stop.
 #
-# ### No sentence on both sides
+# ### No sentence in both training and test
 #
-# "Vous mangez" and "tu manges" are both "you are eating". Split at random, such pairs put an English sentence on both
-# sides: the test would ask for something that was seen in training. `split_pairs` keeps all pairs that share a sentence
-# on one side. **Expect** about 3.5 % of the English test sentences to be known after a random split, none after ours.
+# "Vous mangez" and "tu manges" are both "you are eating". A random split puts the same English sentence into training
+# and test: the test would ask for something that was seen in training. `split_pairs` keeps all pairs that share a
+# sentence in one part. **Expect** about 3.5 % of the English test sentences to be known from training after a random
+# split, and none after `split_pairs`.
 
 # %%
 longest, rate = (7, 8e-3) if QUICK else (10, 6e-3)
@@ -328,8 +331,8 @@ expect("sentences known, split_pairs", 0, sum(known["split_pairs"]))
 # ### Batches
 #
 # A batch is a rectangle: short sentences are filled up with padding, −1, which costs time and teaches nothing.
-# `PairBatches` puts sentences of about the same length together. **Expect** less than 1 % of padding, where batches of
-# as many sentences drawn at random are 23 % padding.
+# `PairBatches` groups sentences of similar length. **Expect** less than 1 % padding; in batches of as many sentences
+# drawn at random it is 23 %.
 
 # %%
 def padding_share(batches):
@@ -352,21 +355,21 @@ expect("sentences by length", below(0.01), padding_share(by_length), form="{:.1%
 # %% [markdown]
 # ## 4. Masks
 #
-# There are two reasons why a word may not be looked at: it is padding, or it comes later. The second matters in the
-# decoder only. All its outputs are trained at once, and without this *look-ahead mask* the output at a word could look
-# at the next word, which is the answer.
+# There are two reasons to mask a word: it is padding, or it comes later. The second matters only in the decoder. All
+# its outputs are trained at once, and without this *look-ahead mask* the output at a word could attend to the next
+# word, which is the answer.
 #
 # The slide lets a word attend to "earlier positions". Taken literally, the first word would see nothing: it must be
 # *itself* and earlier ones, j ≤ i.
 #
-# Here is a batch of two sentences, and who may see whom (white: may). Rows are queries, columns are keys. A row of the
-# decoder is named after the word that is read there, so the first one is [SOS]. (The short sentence's [EOS] is read,
-# too, and so is its padding; the loss leaves these outputs out.) **Expect** [SOS] to see 1 word, the next one 2, and so
-# on; the padding to be seen by none; and a mask by hand to equal the model's.
+# Here is a batch of two sentences, and which word may attend to which (white: allowed). Rows are queries, columns are
+# keys. A row of the decoder is named after the word that is read there, so the first is [SOS]. (The short sentence's
+# [EOS] is read, too, and so is its padding; the loss leaves these outputs out.) **Expect** [SOS] to see 1 word, the
+# next one 2, and so on; no word to see the padding; and the mask by hand to equal the model's.
 
 # %%
 def look_ahead_mask(ids):
-    """Who may see whom in the decoder: True where key j is no later than query i, and is a word
+    """Which word may see which in the decoder: True where key j is no later than query i, and is a word
 
     ids (B, T), −1 for padding  →  bool (B, T, T), rows are queries, columns are keys
     """
@@ -380,7 +383,7 @@ written = [bitext.english.encode(english.split()) for _, english in two]
 batch = sentence_batch(read, written)
 small = {"n": 16, "T": 12, "L": 2, "H": 2, "m": 8, "f": 32, "dropout": 0.0}
 model = Translator(len(bitext.french), len(bitext.english), norm="after", **small)
-inputs = batch.target[:, :-1]                            # from [SOS] on; what is predicted is one word later
+inputs = batch.target[:, :-1]                            # from [SOS] on; the targets are one word later
 
 source_mask = model.encoder.mask(batch.source)           # (B, 1, 1, S)
 look_ahead = model.decoder.mask(inputs)[:, 0]            # (B, U + 1, U + 1)
@@ -407,16 +410,17 @@ show(lab_08.masks(pictures), "08_masks")
 # %% [markdown]
 # ### How a mask enters softmax
 #
-# The slide says that a mask is a matrix of 0s and 1s, "where the 0s represent the positions to mask out". mini_tf's is
-# the same with False and True. It must not be used as a factor: exp(0) is 1, so a score multiplied by 0 still gets its
-# share. Nor may it multiply the weights *after* softmax, whose sum would no longer be 1. A masked score has to be −∞,
-# so that its exponential is 0.
+# The slide says that a mask is a matrix of 0s and 1s, "where the 0s represent the positions to mask out". mini_tf's
+# masks are the same with False and True. Scores must not be multiplied by the mask: exp(0) is 1, so a score multiplied
+# by 0 still gets its share. Nor may the weights be multiplied *after* softmax, because they would no longer sum to 1. A
+# masked score has to be −∞, so that its exponential is 0.
 #
-# One trap is left: a query that may see nothing. With −∞ everywhere softmax is 0/0, NaN. With $-10^9$ in place of −∞ it
-# is the mean over all forbidden words. mini_tf gives zeros.
+# One pitfall remains: a query that may see nothing. With −∞ everywhere, softmax is 0/0, NaN. With $-10^9$ instead of
+# −∞, it is the mean over all masked words. mini_tf gives zeros.
 #
-# **Expect** the right weights from −∞, $-10^9$ and mini_tf only: 16.5 % for masked words if the scores are multiplied,
-# a sum of 0.317 if the weights are. In an empty row **expect** zeros from mini_tf (and from the factor after softmax).
+# **Expect** only −∞, $-10^9$ and mini_tf to give the right weights; multiplying the scores leaves 16.5 % on the masked
+# words, and multiplying the weights leaves a sum of 0.317. In an empty row, **expect** zeros from mini_tf (and from
+# multiplying after softmax).
 
 # %%
 def plain_softmax(scores):
@@ -446,11 +450,11 @@ expect("the last three: largest difference", at_most(1e-15), np.ptp([way[0] for 
 expect("empty row: mini_tf's weights, their sum", 0, right[-1][1].sum())
 
 # %% [markdown]
-# ### Is the future hidden, and is padding?
+# ### Are the future and the padding hidden?
 #
 # We change word 4 of the decoder's input, "see" ([SOS] is word 0), and look at its outputs: **expect** those before it
 # not to change at all. Then we give the model the short sentence alone, without the padding that its longer neighbour
-# needs: **expect** nothing but rounding.
+# requires: **expect** differences of rounding size.
 
 # %%
 print("\n4. What a word can see")
@@ -467,10 +471,10 @@ expect("without padding: largest change", at_most(1e-5), np.abs(alone - together
 # ### What happens without the look-ahead mask?
 #
 # Two small models learn from the same batches, one of them without the look-ahead mask. **Expect** its training loss to
-# be less than a twentieth of the other's: it finds out that the answer stands one word to the right. *The validation
-# loss falls with it*, because the answers can be seen there, too: no loss tells you of this mistake. The translations
-# do: **expect** a BLEU of 0 (1 is the best; Lab 08b explains it). When the model writes, the next word is not there to
-# be copied, and it has learned nothing else.
+# be less than a twentieth of the other's: it learns that the answer is one word to the right. *The validation loss
+# falls with it*, because the answers are visible there, too: no loss reveals this mistake. The translations do:
+# **expect** a BLEU of 0 (1 is the best; Lab 08b explains it). When the model writes, the next word is not there to be
+# copied, and it has learned nothing else.
 
 # %%
 steps = 180 if QUICK else 700
@@ -510,11 +514,12 @@ for i in range(3):
         print(f"  {name:<15}{' '.join(found[i])}")
 
 # %% [markdown]
-# ## 5. The gradient of the whole
+# ## 5. The gradient of the whole model
 #
-# Words, positions, two trunks, three kinds of attention, masks, readout and loss: does it all fit together? We ask the
-# checker about every parameter of a small model in float64, with padding in the batch. The loss is a function of no
-# argument; its parameters are what we differentiate by. **Expect** all 62 to pass (with `--quick`, 32 of one layer).
+# Word vectors, positions, encoder and decoder, three kinds of attention, masks, readout and loss: do they all fit
+# together? We have the checker test every parameter of a small model in float64, with padding in the batch. The loss is
+# a function without arguments; we differentiate it with respect to the parameters. **Expect** all 62 to pass (with
+# `--quick`, 32 of one layer).
 
 # %%
 def tiny_translator(L):
@@ -522,7 +527,7 @@ def tiny_translator(L):
 
 
 def check(model):
-    budget = 5 if QUICK else None                        # entries of each parameter, beside ten random directions
+    budget = 5 if QUICK else None                        # entries of each parameter, plus ten random directions
     return gradcheck(lambda: model.loss(batch), params=model.parameters(), name="the translator", budget=budget)
 
 
@@ -538,13 +543,14 @@ expect("parameters that pass", 62, sum(tensor.verdict == "PASS" for tensor in re
 # ### Two mistakes
 #
 # **Only the first layer's gradient arrives.** Every layer of the decoder reads the same z, so dz is a sum over the
-# layers. The `Decoder` below has = where += belongs: on the way back each layer overwrites what came before, and the
-# first layer comes last. Each layer is right by itself.
+# layers. The `Decoder` below has = where += belongs: in the backward pass each layer overwrites what came before, and
+# the first layer comes last. Each layer by itself is right.
 #
-# **A forgotten value.** Keys and values are both made from z, so dz has two terms. This attention forgets the second.
+# **A forgotten value.** Keys and values are both computed from z, so dz has two terms. This attention forgets the
+# second.
 #
 # **Expect** the decoder's own parameters to pass, all of the encoder's to fail, and the report to name the class with
-# the mistake: the first wrong step on the way back, the innermost function that is wrong by itself.
+# the mistake: the first wrong step of the backward pass, the innermost function that is itself wrong.
 
 # %%
 class FirstLayerOnly(Decoder):
@@ -605,19 +611,19 @@ for mistake, wrong in (("FirstLayerOnly", two_layers), ("ForgottenValue", one_la
     expect("parameters of the decoder that pass", len(wrong.decoder.parameters()), verdicts["decoder"].count("PASS"))
 
 # %% [markdown]
-# ## What to keep
+# ## What to remember
 #
 # The numbers are those of the full run.
 #
 # - The slide's positions and mini_tf's are the same once the columns of each pair are swapped, up to $10^{-13}$. Their
 #   dot product depends on the distance alone.
-# - Between two sequences attention has two gradients, and dz has a term from the keys and one from the values.
+# - Cross-attention has two input gradients, and dz has a term from the keys and one from the values.
 # - With heads of size 512 and without $\sqrt{m}$, 0.00007 of the gradient passes through softmax; with it, 0.07, as for
 #   any size.
-# - A mask is −∞ before softmax, not 0. Without the look-ahead mask the validation loss is 0.007 in place of 0.12, and
-#   BLEU 0 in place of 0.90. A loss that is too good to be true should make you ask what the model can see.
-# - All 62 parameters of a translator pass the check; each of two mistakes is found by name, and though the decoder's
-#   own gradients are right, all of the encoder's are wrong.
+# - A mask is −∞ before softmax, not 0. Without the look-ahead mask the validation loss is 0.007 instead of 0.12, and
+#   BLEU 0 instead of 0.90. A loss that is too good to be true should make you ask what the model can see.
+# - All 62 parameters of a translator pass the check; the checker names the class of each of two mistakes, which leave
+#   the decoder's own gradients right and make all of the encoder's wrong.
 #
 # **Try:** `norm="before"` for the small models; another wrong backward of your own; a mask that lets each word see
 # itself and *one* later word.

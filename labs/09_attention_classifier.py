@@ -1,28 +1,28 @@
 # %% [markdown]
-# # Lab 09: attention from its simplest form, and a classifier made of it
+# # Lab 09: attention from its simplest form, and a classifier built on it
 #
 # Source: "Multi-Head Attention Encoders", a course notebook that does not name its author, from its beginning to the
 # causal mask. It builds on Vaswani et al. 2017, arXiv:1706.03762. `09b_masked_words_and_probing.py` has the rest: the
-# notebook's language model, masked words, the use of its vectors.
+# notebook's language model, masked words, and the reuse of its word vectors.
 #
-# To say what a text is about, or whether it praises or blames, a model needs one vector for the whole text. The mean of
-# the word vectors is one, and it forgets the order of the words. The notebook's remedy is attention, built up from a
-# single matrix product, and then the mean. In this lab you build it in the same steps, with every gradient by hand, and
-# then ask whether it was worth it:
+# To tell what a text is about, or whether it praises or blames, a model needs one vector for the whole text. The mean
+# of the word vectors is one, but it discards the order of the words. The notebook's remedy is to apply attention, built
+# up from a single matrix product, before the mean. In this lab you build it in the same steps, with every gradient by
+# hand, and then ask whether it was worth it:
 #
 # 1. the bag of words,
 # 2. attention from $XX^\top$ alone,
 # 3. queries, keys, values; positions; heads,
 # 4. the mask,
-# 5. a classifier: bag, attention, and counting on film reviews and on Shakespeare,
-# 6. what attention looks at, and what the gradient says,
-# 7. padding, and mistakes that a gradient check cannot see,
-# 8. the gradient of the whole.
+# 5. a classifier: bag of words, attention, and counting, on film reviews and on Shakespeare,
+# 6. attention weights compared with gradients,
+# 7. padding, and mistakes that a gradient check cannot find,
+# 8. the gradient of the whole model.
 #
 # It takes about four minutes on one CPU core, half a minute with `--quick`.
 #
 # Letters: B batch, T words of a text, n size of a word vector, H heads, m size of a head, S scores and A weights of
-# attention. The notebook's D is our n, and its weights W are our A.
+# attention. The notebook's D is n here, and its weights W are A.
 
 # %%
 import copy
@@ -63,24 +63,24 @@ rng = np.random.default_rng(9)
 # %% [markdown]
 # ## 1. A bag of words
 #
-# The vector of a text is the timewise mean of its words. Texts of a batch differ in length, so the shorter ones are
-# padded, and padding does not count:
+# The vector of a text is the mean of its words over time. The texts of a batch differ in length, so the shorter ones
+# are padded, and padding must not count:
 #
 # $$
 # e = \frac{1}{\text{count}} \sum_{t \text{ is there}} x_t \qquad
 # dx_t = \frac{de}{\text{count}} \text{ if word } t \text{ is there, else } 0
 # $$
 #
-# Here are two sentences of the same nine words that say the opposite of each other. **Expect** the same mean for both,
-# up to rounding, whatever the word vectors are.
+# Here are two sentences with the same nine words that say opposite things. **Expect** the same mean for both, up to
+# rounding, whatever the word vectors are.
 #
-# The notebook later adds a vector $P_t$ to the word at place t. **Expect** that to be of no help to a mean by itself:
-# the mean of $x_t + P_t$ is the mean of $x_t$ plus the mean of $P_t$, and the latter is the same for all texts of T
-# words. Something must act on the *sum* of word and place, other than by adding up; squares will do.
+# The notebook later adds a vector $P_t$ to the word at position t. **Expect** that alone not to help the mean: the mean
+# of $x_t + P_t$ is the mean of $x_t$ plus the mean of $P_t$, and the latter is the same for all texts of T words.
+# Something nonlinear must act on the *sum* of word and position; squares will do.
 
 # %%
 def timewise_mean(X, present):
-    """e = mean of the vectors of the words that are there, and its backward
+    """e = mean of the vectors of all words but padding, and its backward
 
     X (B, T, n), present (B, T) bool, False for padding, at least one True in each row  →  e (B, n)
     backward: de (B, n) → dX (B, T, n)
@@ -131,19 +131,19 @@ expect("difference from ops.mean_pool", at_most(1e-15), error)
 #
 # ### Step by step
 #
-# (Lab 04b asks how one could come upon attention, and builds it up from no averaging at all. Here we follow the
-# notebook, which begins with a product.) X has a word per row. The notebook's four steps, for four words whose vectors
-# are chosen so that the numbers are easy (n = 4, so $\sqrt{n} = 2$):
+# (Lab 04b motivates attention step by step, starting from no averaging at all. Here we follow the notebook, which
+# starts from a matrix product.) X has a word per row. The notebook's four steps, for four words whose vectors are
+# chosen so that the numbers are easy (n = 4, so $\sqrt{n} = 2$):
 #
-# 1. $S = X \cdot X^\top$: how alike any two words are, $S_{ij} = x_i \cdot x_j$
-# 2. $S/\sqrt{n}$: brought to one size, whatever n is
+# 1. $S = X \cdot X^\top$: how similar any two words are, $S_{ij} = x_i \cdot x_j$
+# 2. $S/\sqrt{n}$: scaled, so that the size does not depend on n
 # 3. $A = \operatorname{softmax}(S/\sqrt{n})$: each *row* is a probability distribution
 # 4. $Y = A \cdot X$: each word becomes a weighted mean of all words
 #
-# The formula does not say along which axis softmax runs (the text does: each line). It has to be rows, because row i of
-# A is multiplied by X to give $y_i$. S is symmetric, so the wrong axis gives exactly $A^\top$, which looks just as
-# plausible: **expect** columns that sum to 1, and rows that do not, so that some "means" are too long and others too
-# short.
+# The formula does not say along which axis softmax is taken (the text does: each line). It has to be the rows, because
+# row i of A is multiplied by X to give $y_i$. S is symmetric, so the wrong axis gives exactly $A^\top$, which looks
+# just as plausible: **expect** columns that sum to 1, and rows that do not, so that some "means" are too long and
+# others too short.
 
 # %%
 words = ["not", "a", "good", "film"]
@@ -170,22 +170,21 @@ show(lab_09.base_idea(words, {"X": X, "S = XXᵀ": S, "S/√n": S / np.sqrt(n), 
 # %% [markdown]
 # ### Its gradient
 #
-# X is used three times: as the words that look, as the words that are looked at, and as what they give. Each use has a
-# gradient, and they *add*:
+# X is used three times: as queries, as keys and as values. Each use has a gradient, and they *add up*:
 #
 # $$
 # \begin{aligned}
 # dA &= dY \cdot X^\top && \text{from } Y = A \cdot X \\
 # dS &= A \circ (dA - \operatorname{rowsum}(A \circ dA)) / \sqrt{n}
 #   && \text{from the softmax of each row, and the division} \\
-# dX &= dS \cdot X && \text{as the one who looks} \\
-#    &+ dS^\top \cdot X && \text{as the one looked at} \\
-#    &+ A^\top \cdot dY && \text{as the one who gives, from } Y = A \cdot X
+# dX &= dS \cdot X && \text{from X as queries} \\
+#    &+ dS^\top \cdot X && \text{from X as keys} \\
+#    &+ A^\top \cdot dY && \text{from X as values, in } Y = A \cdot X
 # \end{aligned}
 # $$
 #
-# It is `ops.attention` with query, key and value all X. **Expect** its three gradients to add up to ours, and each of
-# the three to be of a size that one would miss, more than a tenth of the whole.
+# It is `ops.attention` with query, key and value all X. **Expect** its three gradients to add up to ours, and none of
+# the three to be negligible: each more than a tenth of the whole.
 
 # %%
 def base_attention(X):
@@ -218,23 +217,22 @@ expect("verdict on the gradient of base_attention", "PASS", judge(base_attention
 # %% [markdown]
 # ### Why divide by √n, and what it does not do
 #
-# A sum of n products of numbers of variance 1 has variance n. Large scores make softmax choose one word, and where it
-# has chosen, its slope is almost 0: no gradient arrives at S. The notebook says that the division keeps the values from
-# growing with n.
+# A sum of n products of numbers of variance 1 has variance n. Large scores make softmax saturate on one word, where its
+# slope is almost 0: no gradient reaches S. The notebook says that the division keeps the values from growing with n.
 #
 # That is true of the product of two *different* words. But S has a word's product with *itself* on its diagonal,
 # $x_i \cdot x_i$, and that is about n, not $\sqrt{n}$: after the division it is still $\sqrt{n}$. **Expect**, for 16
-# random words: variance n off the diagonal and 1 after the division; on the diagonal n, and $\sqrt{n}$ after it. So
-# with growing n each word ends up looking at nobody but itself, with the division only later than without it, and the
-# base idea becomes $Y = X$. With queries and keys of their own, $Q = X \cdot W_q$ and $K = X \cdot W_k$, a word is
-# nothing special to itself: **expect** the division to be enough there.
+# random words: variance n off the diagonal and 1 after the division; on the diagonal n, and $\sqrt{n}$ after it. So as
+# n grows each word ends up attending only to itself, with the division merely later than without it, and the base idea
+# becomes $Y = X$. With separate queries and keys, $Q = X \cdot W_q$ and $K = X \cdot W_k$, a word's product with itself
+# is nothing special: **expect** the division to be enough there.
 
 # %%
 def of_scores(n, products, words=16):
     """(variance off the diagonal, mean of the diagonal, mean weight of a word for itself, median of ‖dS‖/‖dA‖),
     without the division by √n and with it
     """
-    times = 6400 // n                                    # so many texts
+    times = 6400 // n                                    # number of texts
     X = rng.standard_normal((times, words, n))
     Q, K = (X @ rng.standard_normal((2, times, n, n)) / n**0.5) if products == "QKᵀ" else (X, X)
     S = Q @ K.swapaxes(1, 2)
@@ -277,16 +275,16 @@ show(lab_09.scaling(sizes, *({name: [row[of_what] for row in rows] for name, row
                              for of_what in (own, passed))), "09_scaling")  # fmt: skip
 
 # %% [markdown]
-# ### Is order seen now?
+# ### Does word order matter now?
 #
-# Not yet. If the words are shuffled, S is shuffled in rows and columns, and so is everything after it: the outputs are
-# the same ones in another order, and their mean is the same. **Expect** 0 for both, up to rounding, and no longer 0
-# once places are added: then the weights depend on the sum of word and place.
+# Not yet. If the words are shuffled, the rows and columns of S are shuffled, and so is everything after it: the outputs
+# are the same in another order, and their mean is the same. **Expect** both differences to be 0, up to rounding, and no
+# longer 0 once positions are added: then the weights depend on the sum of word and position.
 
 # %%
 shuffle = rng.permutation(len(X_good))
 Y_good, Y_shuffled = base_attention(X_good)[0], base_attention(X_good[shuffle])[0]
-print("\n2. Is order seen? Shuffled words; then the two sentences of section 1, relative to their size")
+print("\n2. Does order matter? Shuffled words; then the two sentences of section 1, relative to their size")
 expect("outputs, put back in order: largest difference", at_most(1e-14), np.abs(Y_good[shuffle] - Y_shuffled).max())
 expect("mean of Y: difference of the sentences", at_most(1e-14), difference(lambda X: mean(base_attention(X)[0])))
 expect("mean of Y, with positions", above(0.001), difference(lambda X: mean(base_attention(X + P)[0])))
@@ -294,10 +292,10 @@ expect("mean of Y, with positions", above(0.001), difference(lambda X: mean(base
 # %% [markdown]
 # ## 3. Query, key, value
 #
-# The notebook compares attention with a database: a query is compared with the keys, and the values of those that fit
-# are returned. A database returns one value; attention returns a mean of all, weighted by how well they fit. **Expect**
-# it to become the database's answer as the scores grow: three keys, a query that is nearest to the second, whose value
-# is 20.
+# The notebook compares attention with a database: a query is compared with the keys, and the values whose keys match
+# are returned. A database returns one value; attention returns a mean of all, weighted by how well their keys match.
+# **Expect** it to become the database's answer as the scores grow: three keys, a query that is nearest to the second,
+# whose value is 20.
 
 # %%
 keys = np.array([[1, 0], [0.6, 0.8], [0, 1]])
@@ -314,8 +312,8 @@ expect("answer, scores × 100", about(20, within=0.001), answers[-1])
 
 # %% [markdown]
 # Three inputs, three matrices: $Q = X_q \cdot W_q$, $K = X_k \cdot W_k$, $V = X_v \cdot W_v$. The notebook multiplies
-# by $W_q^\top$, because PyTorch's `nn.Linear` stores its weights as (out, in); ours are (in, out). On the way back, the
-# base idea's three terms go to the three inputs, one each, through their matrices:
+# by $W_q^\top$, because PyTorch's `nn.Linear` stores its weights as (out, in); ours are (in, out). In the backward
+# pass, the base idea's three terms go to the three inputs, one each, through their matrices:
 #
 # $$
 # dX_q = dQ \cdot W_q^\top \qquad dW_q = X_q^\top \cdot dQ
@@ -351,9 +349,9 @@ expect("gradients that are right", 6, sum(tensor.verdict == "PASS" for tensor in
 # %% [markdown]
 # ### Positions
 #
-# The vector of a place may be fixed (cosines and sines) or learned, like that of a word. **Expect** both to end the
-# blindness of the mean, and the gradient of learned ones to be the sum over the texts of the batch, since all texts
-# have a first place.
+# The vector of a position may be fixed (cosines and sines) or learned, like that of a word. **Expect** both to make the
+# mean depend on order, and the gradient of learned ones to be the sum over the texts of the batch, since all texts
+# share the first position.
 
 # %%
 learned = LearnedPositions(T := len(X_good), 16, rng, 1.0, np.float64)
@@ -376,17 +374,17 @@ expect("learned: difference of dP from Σ dy over 5 texts", at_most(1e-14), np.a
 # %% [markdown]
 # ### Heads
 #
-# Several attentions side by side on the same input, their outputs concatenated. The notebook stops there. PyTorch's
-# layer, the paper and ours have one more matrix, $W^O$, so that the heads' outputs can be mixed and added to the input;
-# multiplying the concatenation by it is $\sum_h \text{head}_h \cdot W^h$, where $W^h$ are the m rows of $W^O$ that
-# belong to head h. **Expect** both to give what `MultiHeadAttention` gives.
+# Several attentions run in parallel on the same input, and their outputs are concatenated. The notebook stops there.
+# PyTorch's layer, the paper and mini_tf have one more matrix, $W^O$, so that the heads' outputs can be mixed and added
+# to the input; multiplying the concatenation by it is $\sum_h \text{head}_h \cdot W^h$, where $W^h$ are the m rows of
+# $W^O$ that belong to head h. **Expect** both to give what `MultiHeadAttention` gives.
 #
 # `embed_dim` must be divisible by `num_heads` in PyTorch, because its heads have $m = n/H$ columns each. With that m, H
 # heads have as many weights as one. In mini_tf m is free: below, n = 8 with three heads of size 2.
 #
-# **A slip.** The notebook divides by $\sqrt{D}$, our $\sqrt{n}$. A head's scores are sums of m products, and
+# **A slip.** The notebook divides by $\sqrt{D}$, which is $\sqrt{n}$ here. A head's scores are sums of m products, and
 # `nn.MultiheadAttention` divides by $\sqrt{m} = \sqrt{n/H}$. **Expect** variance 1 with $\sqrt{m}$ for any number of
-# heads, and $m/n = 1/H$ with $\sqrt{n}$: with many heads the weights of all words would be nearly alike.
+# heads, and $m/n = 1/H$ with $\sqrt{n}$: with many heads the weights of all words would be nearly equal.
 
 # %%
 n, H, m = 8, 3, 2
@@ -414,23 +412,23 @@ for H in (1, 4, 16):
 expect("H = 16, √m: variance", about(1, within=0.05), by_m[0])
 expect("H = 16, √n: variance, 1/H", about(1 / 16, within=0.003), by_n[0], form="{:.3f}")
 expect("H = 16, √m: largest weight", about(0.23, within=0.01), by_m[1])
-expect("H = 16, √n: largest weight; 0.06 if all alike", about(0.09, within=0.01), by_n[1])
+expect("H = 16, √n: largest weight; 0.06 if all equal", about(0.09, within=0.01), by_n[1])
 
 # %% [markdown]
 # ## 4. The mask
 #
-# To predict the next word, a word must not look at later ones. The notebook adds a matrix M of 0 and −∞ to the scores.
-# Four things to watch:
+# To predict the next word, a word must not attend to later ones. The notebook adds a matrix M of 0 and −∞ to the
+# scores. Four things to watch out for:
 #
-# - **Its formula is not its matrix.** The formula has 0 where i ≤ j. With a row per word that looks, that keeps the
-#   word itself and the *future*; the first word sees all, the last only itself. The matrix printed below it is right:
-#   0 where j ≤ i.
-# - **Who looks at whom.** "$(QK^\top)_{ij}$ represents the attention given to word i due to word j" is the other way
-#   round, and contradicts the notebook's own $w_{t_1,t_2}$: row i is word i's question, and $S_{ij}$ decides what word
-#   i *takes from* word j. Read its way, the formula would be right and the matrix wrong.
-# - **True or False.** The notebook's code makes PyTorch's kind of boolean mask: True where *not* to look. mini_tf's is
-#   True where to look. **Expect** the one to be the negation of the other, and nonsense without an error if you mix
-#   them up: the last word sees nothing, and gets zeros.
+# - **Its formula contradicts its matrix.** The formula has 0 where i ≤ j. With a row per query, that keeps the word
+#   itself and the *future*; the first word sees all, the last only itself. The matrix printed below it is right: 0
+#   where j ≤ i.
+# - **Which word attends to which.** "$(QK^\top)_{ij}$ represents the attention given to word i due to word j" is the
+#   wrong way round, and contradicts the notebook's own $w_{t_1,t_2}$: row i belongs to word i's query, and $S_{ij}$
+#   decides how much word i *attends to* word j. Read as quoted, the formula would be right and the matrix wrong.
+# - **True or False.** The notebook's code makes PyTorch's kind of boolean mask: True where attention is *not* allowed.
+#   mini_tf's is True where it is allowed. **Expect** the one to be the negation of the other, and nonsense without an
+#   error if you mix them up: the last word sees nothing, and gets zeros.
 # - **Before or after the division.** The notebook has $(M + QK^\top)/\sqrt{D}$. With −∞ that is the same. With a finite
 #   M it is not: M is divided, too. PyTorch adds it after the division, and so does mini_tf with its `bias`.
 
@@ -465,9 +463,9 @@ expect("PyTorch's mask given to mini_tf: sums of rows", "1 1 1 0", " ".join(f"{s
 show(lab_09.masks(words, maps), "09_masks")
 
 # %% [markdown]
-# How much finite masks leak: queries and keys of size n = 64, 16 words, and the share of the attention that goes to the
-# future. **Expect** a mask of −20 to hold when it is added after the division, and to leak when it is added before it,
-# where it is only $-20/8 = -2.5$.
+# How much do finite masks leak? We take queries and keys of size n = 64, 16 words, and measure the share of the
+# attention that goes to the future. **Expect** a mask of −20 to hold when it is added after the division, and to leak
+# when it is added before it, where it amounts to only $-20/8 = -2.5$.
 
 # %%
 n, T = 64, 16
@@ -489,17 +487,18 @@ expect("verdict on the gradient with a mask", "PASS",
 # %% [markdown]
 # ## 5. A classifier
 #
-# Words, positions, layers of attention, and then the mean after all: the words have been mixed with their neighbours by
-# now, so the mean is no longer a bag. A small residual network and a softmax readout follow. It is
-# `mini_tf.models.Classifier`; the bag is the same model with no layer of attention and no positions.
+# The classifier has word vectors, positions, layers of attention, and then the mean after all: by now each word's
+# vector includes information about the others, so the mean is no longer a bag of words. A small residual network and a
+# softmax readout follow. It is `mini_tf.models.Classifier`; the bag is the same model with no layer of attention and no
+# positions.
 #
-# ### Where only order counts
+# ### A task in which only order counts
 #
 # A task made for attention: who won? "York beats Lancaster after a long war" and "Lancaster beats York after a long
-# war" have the same words. All test texts come in such pairs, so a model that does not see order gives both texts of a
-# pair the same answer. **Expect** exactly 50 % from the bag; from the bag with positions (section 1: its mean only
-# adds); and from attention without positions (section 2). **Expect** attention *with* positions to learn it, whether
-# they are fixed or learned.
+# war" have the same words. All test texts come in such pairs, so a model that ignores order gives both texts of a pair
+# the same answer. **Expect** exactly 50 % from the bag; from the bag with positions (section 1: the mean is linear);
+# and from attention without positions (section 2). **Expect** attention *with* positions to learn it, whether they are
+# fixed or learned.
 
 # %%
 BEFORE = ["", "in spring", "at last", "after a long war", "as the old books tell", "on a cold morning in march"]
@@ -555,13 +554,13 @@ show(lab_09.order([row["step"] for row in history.rows], runs, np.log(2)), "09_o
 # %% [markdown]
 # ### Film reviews
 #
-# 8,530 sentences from film reviews, half of them praise. Four classifiers get the same words: the encoder, the bag, and
-# two that count. Naive Bayes multiplies the words' probabilities in each class; logistic regression fits a weight
-# for each word. Every seed has its own split into training, validation and test, and its own initial weights.
+# There are 8,530 sentences from film reviews, half of them positive. Four classifiers get the same words: the encoder,
+# the bag, and two that count. Naive Bayes multiplies the words' probabilities in each class; logistic regression fits a
+# weight for each word. Every seed has its own split into training, validation and test, and its own initial weights.
 #
-# **Expect** all of them well above 50 %, and not much between bag and encoder: most of what a sentence says about the
-# film is said by single words, and 7,000 sentences are too few to learn what happens *between* 8,000 words. **Expect**
-# the neural models to fit their training sentences much better than new ones, which is what too few sentences means.
+# **Expect** all of them to be well above 50 %, and bag and encoder to be close: most of what a sentence says about the
+# film is said by single words, and 7,000 sentences are too few to learn how 8,000 words *interact*. **Expect** the
+# neural models to fit their training sentences much better than new ones: they overfit, because the sentences are few.
 # The test part has some 850 sentences, so one accuracy is known to ±1.5 % only (one standard error).
 
 # %%
@@ -575,7 +574,7 @@ def sized(name):
 
 
 def counting(texts):
-    """{model: (training accuracy, test accuracy)} of the two that count; they learn from the validation part, too"""
+    """{model: (training accuracy, test accuracy)} of the counting models, which also learn from the validation part"""
     c, classes = len(texts.vocabulary), len(texts.vocabulary.classes)
     learned = texts.train[0] + texts.validation[0]
     labels = np.concatenate([texts.train[1], texts.validation[1]])
@@ -644,10 +643,10 @@ expect("standard error of an accuracy of 75 %", about(0.015, within=0.0005), sta
 show(lab_09.learning({"encoder": trained["encoder", 0][1].rows, "bag": trained["bag", 0][1].rows}), "09_curves")
 
 # %% [markdown]
-# ### What the bag cannot see
+# ### How much the encoder uses word order
 #
-# We shuffle the words of each test sentence. **Expect** not one answer of the bag to change, and some of the
-# encoder's. How much *worse* its answers get says how much of its accuracy comes from order.
+# We shuffle the words of each test sentence. **Expect** not one answer of the bag to change, and some of the encoder's.
+# How much *worse* its answers get tells how much of its accuracy comes from order.
 
 # %%
 print("\n5. The words of each test sentence shuffled")
@@ -672,13 +671,13 @@ expect("encoder: accuracy lost", about(0, within=0.008), lost["encoder"], quick=
 # %% [markdown]
 # ### Shakespeare by genre
 #
-# Comedy, history or tragedy, from fifty words, without the speakers' names. The split is by *play*: two plays of each
-# genre are for the test, and no passage of theirs is in training. Split at random instead, and every test passage has
-# neighbours from its own play in training: the same names, the same story. **Expect** counting to look far better then,
-# for a reason that is of no use on a new play.
+# The task is to tell comedies, histories and tragedies from passages of fifty words, without the speakers' names. The
+# split is by *play*: two plays of each genre are for the test, and none of their passages are in training. With a
+# random split, every test passage has neighbours from its own play in training: the same names, the same story.
+# **Expect** counting to look far better then, for a reason that does not help with a new play.
 #
-# **Expect** lower accuracies than on reviews, far below those on the training plays, and a large spread between
-# splits: what the models learn is to a good part *these plays*, and six test plays may be easy or hard.
+# **Expect** lower accuracies than on reviews, far below those on the training plays, and a large spread between splits:
+# much of what the models learn is specific to *these plays*, and six test plays may be easy or hard.
 
 # %%
 passages = genre_passages(50)[:: 4 if QUICK else 1]
@@ -714,9 +713,9 @@ expect("mean spread of the four ÷ that on reviews", above(1.5), by_plays / by_s
 show(lab_09.accuracies({"film reviews": (on_reviews, 0.5), "Shakespeare by genre": (on_plays, chance)}), "09_accuracy")
 
 # %% [markdown]
-# Which genres are taken for which, the encoder's answers over all splits together. Histories and tragedies both have
-# kings and killing, so **expect** those two to be mixed up more than histories and comedies; and comedies, the rarest
-# class in training, to be taken for something else more often than something else is taken for them.
+# The confusion matrix shows which genres the encoder mistakes for which, over all splits. Histories and tragedies both
+# have kings and killing, so **expect** those two to be confused more often than histories and comedies; and **expect**
+# comedies, the rarest class in training, to be mistaken for another genre more often than another genre for comedy.
 
 # %%
 names = play_texts[0].vocabulary.classes
@@ -730,8 +729,8 @@ for name, row in zip(names, table):
     share = row[names.index(name)] / row.sum()
     print(f"{name:<10}" + "".join(f"{count:>10,}" for count in row) + f"   right {share:.0%}")
 comedy, history, tragedy = range(3)
-taken = (table + table.T) / table.sum()                  # [i, j]: the share of i taken for j, or j for i
-expect("history/tragedy mixed up − history/comedy", above(0.02),
+taken = (table + table.T) / table.sum()                  # [i, j]: the share of i mistaken for j, or j for i
+expect("history/tragedy confused − history/comedy", above(0.02),
        taken[history, tragedy] - taken[history, comedy], quick=None, form="{:.1%}")  # fmt: skip
 expect("comedies' share of the training passages", about(0.215, within=0.02),
        np.mean(np.concatenate([texts.train[1] for texts in play_texts]) == comedy), form="{:.1%}")  # fmt: skip
@@ -740,24 +739,24 @@ expect("comedies taken for others − others for comedies", above(0), table[come
 show(draw_confusion(table, names), "09_confusion")
 
 # %% [markdown]
-# ## 6. What attention looks at, and what the gradient says
+# ## 6. Attention weights and gradients
 #
 # The notebook calls the weights "relevance": where the system should pay attention. We compare them with a measure of
-# what the answer *depends* on. The same backward that trains the model goes on to the word vectors:
-# $dx_t = \partial \ln p / \partial x_t$ of the chosen class. What would the answer lose without word t? To first order
-# there are two ways to say it:
+# what the answer *depends* on. The same backward pass that trains the model also gives the gradient of the word
+# vectors: $dx_t = \partial \ln p / \partial x_t$ for the predicted class. How much would ln p fall without word t?
+# There are two first-order estimates:
 #
-# - $dx_t \cdot x_t$, if its vector shrank to nothing (Shrikumar et al. 2016, arXiv:1605.01713)
+# - $dx_t \cdot x_t$, if its vector shrank to zero (Shrikumar et al. 2016, arXiv:1605.01713)
 # - $dx_t \cdot (x_t - \bar x)$, if it became the mean of all words, $\bar x$
 #
-# A vector of zeros is no word. Worse, the first thing that a layer does is to normalize $x_t$ ($+ P_t$): a shorter
-# vector of the same direction gives nearly the same. **Expect** $dx_t$ to be more nearly perpendicular to $x_t$ than a
-# random direction is, so that $dx_t \cdot x_t$ is small. An average word is closer to a word that is missing: its part
-# in the mean is taken by the others.
+# But a vector of zeros is not a word. Worse, the first thing that a layer does is to normalize $x_t$ ($+ P_t$): a
+# shorter vector in the same direction gives nearly the same result. **Expect** $dx_t$ to be more nearly perpendicular
+# to $x_t$ than a random direction is, so that $dx_t \cdot x_t$ is small. Replacing a word by the average word is closer
+# to leaving it out: then the others take over its share of the mean.
 #
-# Both for three sentences of our own. **Expect** attention and gradient to agree in part: a model that is trained to
-# answer learns to fetch what matters. But attention is never negative, so it cannot say whether a word speaks for the
-# answer or against it, and it looks at words that change nothing, too.
+# First, three sentences of our own. **Expect** attention and gradient to agree in part: a trained model learns to
+# attend to what matters. But attention is never negative, so it cannot tell whether a word speaks for the answer or
+# against it, and it also attends to words that change nothing.
 
 # %%
 encoder, texts = trained["encoder", 0][0], review_texts[0]
@@ -776,7 +775,7 @@ def gradient_of_answer(model, ids):
 
 
 def contributions(x, dx, instead=0.0):
-    """What ln p would lose, to first order, if each word's vector x_t became the vector `instead`
+    """How much ln p would fall, to first order, if each word's vector x_t became the vector `instead`
 
     x (T, n), dx (T, n) = ∂ ln p/∂x, instead (n,) or 0  →  (T,)
     """
@@ -804,23 +803,23 @@ for text, (words, attention, speaks, answer) in looked_at.items():
     print(f"   most attention: {words[attention.argmax()]!r}, {attention.max() * len(words):.1f} times the mean; "
           f"speaks for it most: {words[speaks.argmax()]!r}, {speaks.max():.2f}; "
           f"against it: {words[speaks.argmin()]!r}, {speaks.min():.2f}")  # fmt: skip
-expect("dx·x: largest difference from looking.saliency", at_most(1e-5), max(largest))
+expect("dx·x: largest difference from models.saliency", at_most(1e-5), max(largest))
 expect("smallest attention, times the mean", above(0), min(row[1].min() * len(row[0]) for row in looked_at.values()))
 expect("smallest dx·(x − x̄)", below(0), min(row[2].min() for row in looked_at.values()))
 show(lab_09.words(looked_at), "09_words")
 
 # %% [markdown]
-# Three sentences prove nothing, so we take a hundred of the test part, and the truth: we delete each of their words in
-# turn, and see by how much ln p of the answer falls. How well does each measure rank the words? And by how much does ln
-# p fall without the word that the measure names? **Expect** the gradient to know much better than attention, and
-# attention better than chance.
+# Three sentences prove nothing, so we take a hundred from the test part, and measure the true effect: we delete each of
+# their words in turn, and see by how much ln p of the answer falls. How well does each measure rank the words? And by
+# how much does ln p fall without the word that a measure ranks first? **Expect** the gradient to do much better than
+# attention, and attention better than chance.
 #
-# Why do they differ? Attention says from where values are *fetched*. It does not say what they do to the answer: a
-# value may be nearly 0, or point in a direction that the readout does not look at, or speak against the answer. And
-# each word also has a way around attention, the residual path x + attention(x): its vector gets into the mean with no
-# weight at all. How much goes that way? We switch attention off in the trained model (its output matrix set to 0). If
-# nothing came through attention, no answer would change. If everything did, the model would answer blindly. **Expect**
-# something between: more than 50 % of the answers stay, and less than 90 %.
+# Why do they differ? Attention says *where* values come from. It does not say what they do to the answer: a value may
+# be nearly 0, or point in a direction that the readout ignores, or speak against the answer. And each word also has a
+# path around attention, the residual connection x + attention(x), by which its vector enters the mean without any
+# attention weight. How much goes that way? We switch attention off in the trained model (by setting its output matrix
+# to 0). If nothing came through attention, no answer would change. If everything did, the answers would be guesses.
+# **Expect** something in between: more than 50 % of the answers stay the same, and less than 90 %.
 
 # %%
 def ranks(x):
@@ -871,35 +870,35 @@ expect("… dx·x", about(0.7, within=0.12), rank[less], quick=None)
 expect("… dx·x, less by", above(0), rank[better] - rank[less], quick=None)
 expect("… attention", about(0.19, within=0.08), rank[attended], quick=None)
 most = fall["the fall itself"]
-expect("fall of ln p without the word that does most", about(0.29, within=0.08), most, quick=above(0))
-expect("… without the word of dx·(x − x̄) ÷ that fall", about(0.95, within=0.04), fall[better] / most, quick=above(0.5))
-expect("… without the word of attention ÷ that fall", about(0.46, within=0.18), fall[attended] / most, quick=None)
+expect("fall of ln p without the most important word", about(0.29, within=0.08), most, quick=above(0))
+expect("… without that of most dx·(x − x̄) ÷ that fall", about(0.95, within=0.04), fall[better] / most, quick=above(0.5))
+expect("… without that of most attention ÷ that fall", about(0.46, within=0.18), fall[attended] / most, quick=None)
 expect("… without a random word ÷ that fall", below(0.2), fall["a random number"] / most, quick=None)
 
 without = copy.deepcopy(encoder)
 for layer in without.trunk.layers:
     layer.attention.output.W.data[...] = 0
 answers = [log_probabilities(model, texts.test[0]).argmax(1) for model in (encoder, without)]
-expect("attention off: answers that stay", between(0.5, 0.9), np.mean(answers[0] == answers[1]), quick=None,
+expect("attention off: answers that stay the same", between(0.5, 0.9), np.mean(answers[0] == answers[1]), quick=None,
        form="{:.1%}")  # fmt: skip
 expect("attention off: accuracy lost", above(0.01), right(encoder, texts.test) - right(without, texts.test), quick=None,
        form="{:.1%}")  # fmt: skip
 
 # %% [markdown]
-# ## 7. Padding, and what a gradient check cannot see
+# ## 7. Padding, and what a gradient check cannot find
 #
-# A batch is a rectangle, so short texts are filled up with −1. No word may look at padding, and the mean must not count
-# it. Two mistakes are made often:
+# A batch is a rectangle, so short texts are filled up with −1. No word may attend to padding, and the mean must not
+# count it. Two mistakes are common:
 #
-# - the mean divides by T, the longest text of the batch, and adds up padding, too;
-# - the mask has the wrong axis: (B, 1, T, 1) tells the *queries* which of them are there, and lets every word look
-#   at padding. The shapes broadcast, so there is no error.
+# - the mean divides by T, the length of the longest text of the batch, and includes padding in the sum;
+# - the mask has the wrong axis: (B, 1, T, 1) masks *queries* instead of keys, and lets every word attend to padding.
+#   The shapes broadcast, so there is no error.
 #
-# We plant each into the trained encoder. **Expect** the answer for a text to depend on how long its neighbours in the
-# batch are, and a change of nothing but rounding in the right model.
+# We plant each in the trained encoder. **Expect** the answer for a text to depend on the length of the other texts in
+# the batch, and only rounding differences in the right model.
 #
-# Batches of texts of similar length, with which we train and measure, hide it: **expect** an accuracy within 2 % of the
-# right one there. So no curve and no table of a training shows that something is wrong.
+# Batches of texts of similar length, as we use for training and testing, hide the mistakes: **expect** an accuracy
+# within 2 % of the right one there. So no training curve and no table of results shows that something is wrong.
 
 # %%
 class PaddingInTheMean(Classifier):
@@ -907,7 +906,7 @@ class PaddingInTheMean(Classifier):
         mask = self.trunk.mask_of(present)
         self.trunk.mask_of = lambda present: mask        # attention's mask stays right …
         try:
-            return super().from_vectors(x, np.ones_like(present), rng)   # … and the mean is told: all words are there
+            return super().from_vectors(x, np.ones_like(present), rng)   # … and the mean takes padding for words
         finally:
             del self.trunk.mask_of
 
@@ -934,7 +933,7 @@ own = texts.vocabulary.read(text)
 
 
 def positive(model, ids, padding):
-    """p(positive) of a text with so much padding behind it"""
+    """p(positive) of a text followed by so many words of padding"""
     return float(ops.softmax(model.logits(np.pad(ids, (0, padding), constant_values=-1)[None])[0])[0][1])
 
 
@@ -967,12 +966,12 @@ show(lab_09.padding(counts, {name: change.mean(0) for name, change in changes.it
 # %% [markdown]
 # ### What does the gradient check say?
 #
-# It asks whether a backward belongs to its *forward*. A forward that does something else than you wanted, with a
-# backward that is right for it, passes: **expect** PASS for both mistakes. They are found by another question, the one
-# above: is the answer for a text the same alone and in a batch? Ask it of every model that reads padded batches.
+# It checks whether a backward matches its *forward*. A forward that does something other than you intended, with a
+# backward that is right for it, passes: **expect** PASS for both mistakes. They are found by another test, the one
+# above: is the answer for a text the same alone and in a batch? Run it on every model that reads padded batches.
 #
-# A third mistake it does see: the forward divides by the number of words, as it should, and the backward by T.
-# **Expect** FAIL, because padding gets a gradient, and words too little.
+# A third mistake it does find: the forward divides by the number of words, as it should, but the backward by T.
+# **Expect** FAIL, because padding gets a gradient, and the words' gradients are too small.
 
 # %%
 tiny = np.random.default_rng(0).standard_normal((9, 4))
@@ -1001,12 +1000,12 @@ expect("backward divides by T", "FAIL", report.verdict)
 print("\n".join(textwrap.fill(line, 110, subsequent_indent=6 * " ") for line in report.explain().splitlines()))
 
 # %% [markdown]
-# ## 8. The gradient of the whole
+# ## 8. The gradient of the whole model
 #
-# Word vectors, positions, attention, norms, mean, residual network, readout: all parameters of two small classifiers
-# in float64, with padding in the batch. One has learned positions and the mean; the other a word [CLS] before each
-# text, whose vector stands for the text in place of the mean (BERT's way, arXiv:1810.04805). **Expect** PASS for all 26
-# parameters of the one and all 38 of the other.
+# Finally we check word vectors, positions, attention, norms, mean, residual network and readout: all parameters of two
+# small classifiers in float64, with padding in the batch. One has learned positions and the mean; the other has a word
+# [CLS] before each text, whose vector represents the text instead of the mean (as in BERT, arXiv:1810.04805).
+# **Expect** PASS for all 26 parameters of the one and all 38 of the other.
 
 # %%
 print("\n8. The gradient of the whole classifier: parameters whose gradient is right")
@@ -1017,33 +1016,34 @@ for name, parameters, extra in kinds:
     print(f"    {report.judged:,} entries judged")
 
 # %% [markdown]
-# ## What to keep
+# ## What to remember
 #
 # The numbers are those of the full run.
 #
-# - The mean of word vectors cannot see order, nor can the mean of words *and* positions, nor attention without
-#   positions: exactly 50 % where only order counts. Attention with positions: 97 % or more.
+# - The mean of word vectors ignores order, and so do the mean of words *and* positions and attention without positions:
+#   exactly 50 % where only order counts. Attention with positions: 97 % or more.
 # - Dividing by $\sqrt{n}$ brings the scores of different words to variance 1, but in $XX^\top$ a word's score with
-#   itself is still $\sqrt{n}$: with n = 64, 98 % of a word's attention is for itself. Queries and keys of their own
-#   mend that.
-# - Each use of X has its gradient, and they add: as query, as key, as value.
-# - A mask must be −∞ or be added after the division: −20, added before it, lets 15 % of the attention into the future.
+#   itself is still $\sqrt{n}$: with n = 64, 98 % of a word's attention is for itself. Separate queries and keys solve
+#   that.
+# - Each use of X has its own gradient, and they add up: as query, as key, as value.
+# - A mask must be −∞, or be added after the division: −20, added before it, lets 15 % of the attention go to the
+#   future.
 # - On film reviews attention does not win. Encoder 73.7 %, bag 75.3 %, naive Bayes 76.5 %, logistic regression 74.9 %
 #   (means over five splits). Shuffling the words changes 4.1 % of the encoder's answers, and makes them no worse: what
-#   it had learned of order was worth nothing on new sentences. Encoder and bag know their training sentences better by
-#   12 points: 7,000 sentences are too few to learn what 8,000 words do to each other, and what each of them says by
-#   itself, counting knows, too.
-# - On Shakespeare's genres the same, with a larger gap: 47.5 %, 51.5 %, 56.9 % and 54.1 % on new plays (always the
-#   largest class: 36 %). The accuracy varies with the plays far more than with the sentences. Split at random instead
-#   of by play, naive Bayes seems to be right 22 points more often.
+#   it had learned about order did not help on new sentences. Encoder and bag are 12 points better on their training
+#   sentences: 7,000 sentences are too few to learn how 8,000 words interact, and what each word says by itself,
+#   counting captures, too.
+# - The same holds for Shakespeare's genres, with a larger gap: 47.5 %, 51.5 %, 56.9 % and 54.1 % on new plays (always
+#   the largest class: 36 %). The accuracy varies with the plays far more than with the sentences. With a random split
+#   instead of one by play, naive Bayes appears to be 22 points better.
 # - What attention looks at is not what the answer depends on. Without the one word that matters most, ln p falls by
-#   0.25 in the mean of 100 sentences; without the word that $dx \cdot (x - \bar x)$ names, by 93 % of this; without the
-#   word of most attention, by a third of it (0.46 of it in the mean of three runs). $dx \cdot x$ is the weaker measure
-#   (rank correlation 0.64 with the fall, in place of 0.82), and attention's is 0.23. With attention switched off, more
-#   than half of the answers stay: some of what the answer depends on goes around it.
-# - A gradient check does not see a wrong mask: the backward is right for the wrong forward. Compare a text alone with
-#   the same text in a batch: with the mask on the wrong axis 40 % of the answers changed, and the accuracy on batches
+#   0.25 on average over 100 sentences; without the word of largest $dx \cdot (x - \bar x)$, by 93 % of that; without
+#   the word of most attention, by a third of it (0.46 of it on average over three runs). $dx \cdot x$ is the weaker
+#   measure (rank correlation 0.64 with the fall, instead of 0.82); attention's is 0.23. With attention switched off,
+#   more than half of the answers stay the same: part of the information takes the path around it.
+# - A gradient check does not find a wrong mask: the backward is right for the wrong forward. Compare a text alone with
+#   the same text in a batch: with the mask on the wrong axis 40 % of the answers changed, but the accuracy on batches
 #   of similar lengths by less than 2 %.
 #
 # **Try:** `"pool": "first"`, `"L": 2` or `"positions": "learned"` for the reviews; `split_plays` with another number of
-# plays; a task of your own in place of York and Lancaster, such as "not good but bad" against "not bad but good".
+# plays; a task of your own instead of York and Lancaster, such as "not good but bad" against "not bad but good".

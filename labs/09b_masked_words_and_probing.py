@@ -1,21 +1,22 @@
 # %% [markdown]
-# # Lab 09b: masked words, and what each layer knows
+# # Lab 09b: masked words, and probing each layer
 #
 # Sources: "Multi-Head Attention Encoders", a course notebook that does not name its author, from `MyLanguageModel` to
 # its end: the model, the exercise in five steps, and its further reading, Skean et al. 2025, arXiv:2502.02013. For
-# masked words Devlin et al. 2019, arXiv:1810.04805; for linear probes Alain and Bengio 2016, arXiv:1610.01644. What the
-# notebook leaves open, this lab chooses, and says so.
+# masked words Devlin et al. 2019, arXiv:1810.04805; for linear probes Alain and Bengio 2016, arXiv:1610.01644. Where
+# the notebook leaves something open, this lab makes a choice and says so.
 #
-# `09_attention_classifier.py` builds attention and a classifier from it. This lab turns attention into language models,
-# does the notebook's exercise, and asks what the models have learned besides predicting words:
+# `09_attention_classifier.py` builds attention, and a classifier on top of it. This lab turns attention into language
+# models, does the notebook's exercise, and asks what the models have learned besides predicting words:
 #
-# 1. the notebook's language model, one layer of attention with nothing around it, and what that costs,
-# 2. masked words: a model that sees both sides of a gap; what is hidden from it, and why some of it is not,
-# 3. probing: what a linear classifier can read off each layer of a GPT,
-# 4. word vectors used again, for another task.
+# 1. the notebook's language model, a single layer of attention without skip connection or norm, and what that costs,
+# 2. masked words: a model that sees both sides of a gap; which words are hidden from it, and why some chosen words are
+#    not,
+# 3. probing: what a linear classifier can read from each layer of a GPT,
+# 4. reusing word vectors for another task.
 #
-# It takes about twelve minutes on one CPU core, half a minute with `--quick`. On a machine that has other work, set
-# OPENBLAS_NUM_THREADS=1: threads that wait for each other can take longer than one alone.
+# It takes about twelve minutes on one CPU core, half a minute with `--quick`. On a machine that is busy with other
+# work, set OPENBLAS_NUM_THREADS=1: threads that wait for each other can take longer than one alone.
 #
 # Letters: B batch, T words of a text, n size of a word vector, L layers, H heads, m size of a head, c vocabulary size,
 # A weights of attention.
@@ -66,10 +67,10 @@ rng = np.random.default_rng(9)
 # and a readout. With the sizes of its cell, c = 3, T = 4, n = 5, **expect** scores of shape (2, 4, 3): for each of the
 # four words of two texts, a score for each of three words that may come next.
 #
-# Count the trainable parameters in the code: E has c·n = 15 and P has T·n = 20. `nn.MultiheadAttention` has four
-# products of n·n + n = 30 each, with biases, and `nn.Linear` n·c + c = 18. **Expect** 15 + 20 + 120 + 18 = 173. Five of
-# them, the biases of the keys, do nothing: they add the same number to all scores of a query, and softmax does not
-# mind.
+# Count the trainable parameters in the code: E has c·n = 15 and P has T·n = 20. `nn.MultiheadAttention` has four linear
+# maps of n·n + n = 30 each, with biases, and `nn.Linear` has n·c + c = 18. **Expect** 15 + 20 + 120 + 18 = 173. Five of
+# them, the biases of the keys, have no effect: they add the same number to all scores of a query, and softmax does not
+# change.
 
 # %%
 vectors = rng.standard_normal((3, 5)).astype(np.float32)         # as nn.Embedding draws them
@@ -90,14 +91,14 @@ expect("keys' biases + 1: change of the scores", at_most(1e-5), np.abs(shifted(i
 #
 # The output at a word is to predict the *next* one, so it must not see it. **An error of the notebook:** its formula
 # for the mask has 0 where i ≤ j and −∞ where i > j, which hides the past and shows the future. The matrix printed below
-# the formula, and `_make_causal_mask`, are right: the word itself and those before it. (Its code marks what is ignored,
-# ours what is seen.)
+# the formula, and `_make_causal_mask`, are right: the word itself and those before it. (Its code is True for what is
+# masked, ours for what is visible.)
 #
 # We change word 2 of 0 … 3 and **expect** outputs 0 and 1 to stay exactly as they are.
 #
 # **Another one:** `forward` always adds the vectors of all T positions, so it is right for texts of T words only. Two
-# words do not fit four positions, which is an error; one word does, because broadcasting makes four of it, which is
-# worse. To write a text one begins with none. `OneAttention` takes 0 to T words.
+# words do not fit four positions, which raises an error; one word does, because broadcasting turns it into four, which
+# is worse. And writing a text starts with no words at all. `OneAttention` takes 0 to T words.
 
 # %%
 print("\n1. The mask")
@@ -114,7 +115,7 @@ shapes = {tiny.logits(ids[:, :t]).shape for t in range(5)}
 expect("OneAttention, 0 to 4 words: shape of the scores", "(2, 3)", " ".join(map(str, shapes)))
 
 # %% [markdown]
-# ### What is not around it
+# ### What is missing around the attention
 #
 # The model has no skip connection, no feed-forward, no layer norm. Its output is a weighted mean of the words' values,
 # with weights that sum to 1:
@@ -123,10 +124,10 @@ expect("OneAttention, 0 to 4 words: shape of the scores", "(2, 3)", " ".join(map
 # y_i = \sum_j A_{ij} \cdot v_j, \qquad j \le i
 # $$
 #
-# So the last word, the one that says most about the next, gets into $y_i$ only as far as attention looks at it, and
-# whatever attention gives to the words before it is taken away from it. With a skip connection,
-# $y_i = x_i + \sum_j A_{ij} \cdot v_j$, the word itself is always there. That is one plus sign in the forward, and one
-# in the backward. Such a model takes a few lines; check it before you use it. **Expect** PASS for both models.
+# So the last word, the one that tells most about the next, enters $y_i$ only with its attention weight, and whatever
+# weight the words before it get is taken away from it. With a skip connection, $y_i = x_i + \sum_j A_{ij} \cdot v_j$,
+# the word itself is always there. That is one plus sign in the forward, and one in the backward. Such a model takes
+# only a few lines; check it before you use it. **Expect** PASS for both models.
 
 # %%
 def with_skip(x, branch):
@@ -160,17 +161,17 @@ for made in (OneAttention, WithSkip):
 # %% [markdown]
 # ### Trained on Shakespeare
 #
-# Lab 6's text, in Lab 6's three parts, read once. We compare three models of the same n: the notebook's; the same with
-# a skip connection; and a GPT of one layer with one head, which has the skip connection, feed-forward and layer norms.
-# Beside them two bars that need no network: unigram, how often each word occurs, and bigram, which counts pairs of
-# words (Kneser-Ney, Lab 01b). All are measured at the same test words.
+# We use Lab 6's text, with the same three parts, read once, and compare three models of the same n: the notebook's; the
+# same with a skip connection; and a GPT of one layer with one head, which has the skip connection, feed-forward and
+# layer norms. Two baselines need no network: unigram, which counts words, and bigram, which counts pairs of words
+# (Kneser-Ney, Lab 01b). All are measured on the same test words.
 #
 # **Expect** the notebook's model to reach about what counting pairs reaches, because for the next word the last one
-# matters most, and to pay most of its attention to the word itself. With the skip connection **expect** attention to
-# turn to the words before, and a lower loss.
+# matters most, and to pay most of its attention to the word itself. With the skip connection, **expect** attention to
+# shift to the words before, and a lower loss.
 #
-# The word vectors start random: entries of standard deviation 0.3 for the first two, and $1/\sqrt{n}$ for the GPT,
-# whose readout is its table of word vectors.
+# The word vectors are initialized at random: entries of standard deviation 0.3 for the first two, and $1/\sqrt{n}$ for
+# the GPT, whose readout is its table of word vectors.
 
 # %%
 T, n, batch, steps = (32, 32, 16, 100) if QUICK else (32, 64, 16, 480)
@@ -185,7 +186,7 @@ following = corpus.test[ends]
 
 
 def train(model, ids, T, steps, learning_rate, validate, every):
-    """A History: `steps` steps of Adam on windows of `ids` that lie side by side: a round has each word once."""
+    """A History: `steps` steps of Adam on adjacent windows of `ids`: a round has each word once."""
     batches = RandomWindows(ids, T, batch, seed=0, apart=T)
     training = Training(model, batches, Adam(learning_rate), Schedule(steps // 10, steps), clip=1.0)
     with training_progress(steps, batch * T) as on_step:
@@ -242,18 +243,18 @@ show(lab_09b.one_attention(curves, heights, attention), "09b_one_attention")
 
 # %% [markdown]
 # In the full run the notebook's model reaches 5.44, the bigrams 5.45: in effect it *is* a model of pairs of words,
-# which pays two thirds of its attention to the last word. One plus sign, with no further number to learn, lowers the
-# loss by 0.12 (by 0.15 with other random numbers). Then attention goes where it is of use: 16 % to the word itself (28
-# %), about a quarter to the one before it, the rest further back. Feed-forward and layer norms add at most 0.03 here,
-# though with half as many numbers, because the GPT reads and writes with one table. (With `--quick` all three read too
-# little to learn where to look. The bars in the picture are those of its curves, on the validation part; its words are
-# easier than those of the test.)
+# which pays two thirds of its attention to the last word. One plus sign, without any further parameter, lowers the loss
+# by 0.12 (by 0.15 with other random numbers). Then attention goes where it is useful: 16 % to the word itself (28 %),
+# about a quarter to the one before it, the rest further back. Feed-forward and layer norms improve it by at most 0.03
+# here, though with half as many parameters, because the GPT ties its readout to the table of word vectors. (With
+# `--quick` all three read too little to learn where to attend. The dashed lines in the figure are measured on the
+# validation part, like its curves; its words are easier than those of the test.)
 
 # %% [markdown]
 # ## 2. Masked words
 #
-# A language model sees what stands before a word. If the aim is not to write but to *understand* a text that is there,
-# why not look at both sides? Then "predict the next word" is no longer a task: every word can be seen. So some words
+# A language model sees only what comes before a word. If the aim is not to write but to *understand* a given text, why
+# not look at both sides? Then "predict the next word" is no longer a task, because every word is visible. So some words
 # are hidden, and those are predicted (Devlin et al. 2019, "BERT"). This is the notebook's fourth step, "predict and
 # reinsert some tokens".
 #
@@ -261,20 +262,20 @@ show(lab_09b.one_attention(curves, heights, attention), "09b_one_attention")
 #
 # Words are chosen at random. Of the chosen ones, 80 % are read as [MASK], 10 % as some random word, 10 % as themselves;
 # *all* of them are predicted. **Expect** these shares, and the same batch as mini_tf's `hide_words` makes. BERT chooses
-# 15 % of the words; our training is so much shorter that we choose 30 %, for twice as many answers from each batch.
+# 15 % of the words; our training is so much shorter that we choose 30 %, for twice as many targets per batch.
 #
-# The notebook's second step asks for a `Dataset` and a `Dataloader`. Here these are an object that gives the next
-# batch, for ever, in random order, and that can tell its position so that a training can go on where it stopped:
-# `RandomWindows` above, `MaskedPassages` now, `TextBatches` in part 4. Its passages have one to four lines; those of
-# similar length are in a batch, and every time other words are hidden.
+# The notebook's second step asks for a `Dataset` and a `Dataloader`. Here both are one object that yields batches
+# endlessly, in random order, and can report its position, so that training can resume where it stopped: `RandomWindows`
+# above, `MaskedPassages` now, `TextBatches` in part 4. Its passages have one to four lines; a batch has passages of
+# similar length, and different words are hidden each time.
 #
-# Nearly all passages are whole lines, and the model would find out: whatever has no word after it is a line break.
-# Below we ask it about gaps with words on one side only. So that this is no new situation, half of the passages are cut
-# at a random word, and only what is before the cut, or what is after it, is read.
+# Nearly all passages consist of whole lines, so the model would learn that a gap with no word after it is a line break.
+# Below we test gaps with words on one side only. So that this is not a new situation for the model, half of the
+# passages are cut at a random word, and only the part before the cut, or the part after it, is read.
 
 # %%
 def read_and_asked(ids, chosen, draw, random_words):
-    """What the model reads where words are hidden, and which words it is asked for: (read, targets), both (B, T)
+    """What the model reads where words are hidden, and which words it has to predict: (read, targets), both (B, T)
 
     ids           (B, T) the words; ABSENT is padding
     chosen        (B, T) bool: the words that are predicted, none of them padding
@@ -341,19 +342,20 @@ print(f"{'asked':<6}" + ", ".join(f"word {t}: {shown(vocabulary.words[batch_of_a
 # %% [markdown]
 # ### Why not always [MASK], and why not a loss on every word?
 #
-# Three models, the same but for their batches:
+# We compare three models that differ only in their batches:
 #
 # - **80/10/10**: BERT's, above.
-# - **always [MASK]**: all chosen words are read as [MASK]. Then the outputs at words that can be seen never have a
-#   loss, and nothing says what they should be.
-# - **all words**: 80/10/10, but every word is predicted, those that can be seen as well.
+# - **always [MASK]**: all chosen words are read as [MASK]. Then the outputs at visible words never enter the loss, and
+#   nothing says what they should be.
+# - **all words**: 80/10/10, but every word is predicted, the visible ones as well.
 #
-# We choose one word in each of many test passages, and let the models read there [MASK], the word itself, or another
-# word, drawn by frequency. **Expect** 80/10/10 to believe a word that it sees, but not fully: in training, half of the
-# visible words that it was asked about were wrong ones. **Expect** *always [MASK]* to be about as good at [MASK], and
-# to have no idea of a word that it sees. **Expect** *all words* to have a splendid loss after a few steps, because 73 %
-# of its words need only be copied; at hidden words it should be no better than 80/10/10 after as many steps, each of
-# which takes longer, because all words go through the readout. These two are compared early, after 100 steps.
+# We choose one word in each of many test passages, and have the models read [MASK] there, or the word itself, or
+# another word, drawn by frequency. **Expect** 80/10/10 to trust a word that it sees, but not fully: in training, half
+# of the visible words that it had to predict were wrong. **Expect** *always [MASK]* to be about as good at [MASK], and
+# to predict visible words no better than chance. **Expect** *all words* to have a splendid loss after a few steps,
+# because 73 % of its words need only be copied; at hidden words, **expect** it to be no better than 80/10/10 after as
+# many steps, each of which takes longer, because all words go through the readout. These two are compared early, after
+# 100 steps.
 
 # %%
 class AlwaysMasked(CutPassages):
@@ -457,25 +459,27 @@ show(lab_09b.opinions({name: found for name, (_, found) in table.items()}, hidde
 # %% [markdown]
 # In the full run:
 #
-# - **always [MASK]** is no better at [MASK] than 80/10/10, 5.85 against 5.80. A word that it sees it does not know: it
-#   gives the true word, which stands there, 6.39 nats, about what the unigram model gives it, 6.41. Whoever wants the
-#   outputs at visible words for another task would get outputs that were never trained.
-# - **80/10/10** gives a word that it sees 1.39 nats. A wrong word it believes, too: p = 0.71, and the true word has
-#   8.76, more than if [MASK] stood there, 5.80. The wrong words of its training are drawn from the whole vocabulary,
-#   most of them rare, and ours by frequency, so that they fit better. It will not find your slips of the pen.
+# - **always [MASK]** is no better at [MASK] than 80/10/10, 5.85 against 5.80. But it cannot predict a word that it
+#   sees: the true word, which is right there, costs it 6.39 nats, about as much as the unigram model, 6.41. Anyone who
+#   uses the outputs at visible words for another task gets outputs that were never trained.
+# - **80/10/10** has a loss of 1.39 nats at a word that it sees. It trusts a wrong word, too: p = 0.71, and the true
+#   word costs 8.76, more than with [MASK] in its place, 5.80. The wrong words in training are drawn from the whole
+#   vocabulary, so most of them are rare; ours are drawn by frequency, so they fit better. This model will not find your
+#   typing errors.
 # - **all words** has a loss of 2.26 where 80/10/10 has 5.80, after the same 100 steps. At [MASK] it has 6.63, the other
-#   6.59: all that its loss says is that it copies, 0.94 nats for a word that it sees. And a step takes
-#   longer, for all its scores.
+#   6.59: its low loss only shows that it copies, with 0.94 nats for a word that it sees. And a step takes longer,
+#   because it computes scores for every word.
 
 # %% [markdown]
 # ### Do both sides help?
 #
-# The same places, [MASK] in each of them. Now the model sees only so many words before the gap, or only so many after
-# it, or so many on either side; the text begins or ends there. **Expect** both sides to be better than one, and near
-# words to be worth more than far ones. (A model that is trained for one side only might do better with one side.)
+# We use the same places, with [MASK] in each of them. Now the model sees only so many words before the gap, or only so
+# many after it, or so many on either side; the text begins or ends there. **Expect** both sides to be better than one,
+# and near words to help more than far ones. (A model trained for one side only might do better with one side.)
 #
-# With no word at all one would hope for the unigram loss. **Expect** more: a text of one word occurs in training only
-# where a cut leaves the first or the last word of a passage, and the last is a line break, which the model will guess.
+# With no visible word at all, one would hope for the unigram loss. **Expect** a higher one: a text of one word occurs
+# in training only where a cut leaves the first or the last word of a passage, and the last is a line break, which the
+# model will guess.
 
 # %%
 visible = 0, 1, 2, 4, 8, preset.model["T"]
@@ -508,12 +512,13 @@ expect("… how often that is right", about(0.11, within=0.02), np.mean(true == 
 show(lab_09b.sides(visible, at_gap, hidden_unigram), "09b_sides")
 
 # %% [markdown]
-# ### Predict, and put back
+# ### Predict and reinsert words
 #
-# How often is the first guess right, and one of the first five? **Expect** about twice as many right guesses as from
-# always guessing the most frequent word, and words that do not occur in training at the end of the list. Below are gaps
-# that were drawn at random, not chosen, and one that everybody can fill, at the end of a line and with the rest of it.
-# Hamlet is not among the nine plays of the text: the model has never read this line. **Expect** it not to know it.
+# How often is the first guess right, and how often one of the first five? **Expect** about twice as many right guesses
+# as from always guessing the most frequent word, and words that do not occur in training to rank near the end of the
+# list. Below are gaps that were drawn at random, not chosen, and one that everybody can fill, once at the end of a line
+# and once with the rest of it. Hamlet is not among the nine plays of the text: the model has never read this line.
+# **Expect** it not to know it.
 
 # %%
 rank = []                                                # of the true word among the guesses, 1 for the best
@@ -563,22 +568,22 @@ show(lab_09b.guesses([(line, word, guesses[:5]) for line, word, guesses in gaps]
 # either side, 6.07, is worth more than all the words before the gap, 6.27. Beyond eight words nothing more is gained.
 #
 # A gap with nothing around it costs 7.48, a nat more than the unigram guess: the model guesses a line break with
-# probability 0.49, and is right in 11 %.
+# probability 0.49, and is right in 11 % of the cases.
 #
-# The first guess is right for 23.5 % of the words, one of five for 37.0 %; always to guess a line break, 11.3 %. "To be
-# or not to ____" is beyond this model: it expects a line to end with a punctuation mark, and "be" is number 16. Where
-# the line goes on, "be" is number 8. BERT learned from 3.3 billion words, this model from 250,000, each of which it
-# read about seven times.
+# The first guess is right for 23.5 % of the words, one of the first five for 37.0 %; always guessing a line break is
+# right for 11.3 %. "To be or not to ____" is beyond this model: it expects a line to end with a punctuation mark, and
+# "be" is number 16. Where the line goes on, "be" is number 8. BERT learned from 3.3 billion words, this model from
+# 250,000, each of which it read about seven times.
 
 # %% [markdown]
-# ## 3. What does each layer know?
+# ## 3. Probing: what does each layer encode?
 #
-# The notebook's further reading: one usually takes the *last* layer of a language model for another task, and this is
-# not always best. In the paper, layers in the middle are often better. We try it on "the language model you have
-# previously trained": a GPT of four layers, and as the task, to tell comedies, histories and tragedies from a passage
-# of some 56 words.
+# According to the notebook's further reading, the *last* layer of a language model, usually taken for another task, is
+# not always the best: in the paper, layers in the middle are often better. We try it on "the language model you have
+# previously trained", a GPT of four layers. The task is to tell comedies, histories and tragedies from passages of some
+# 56 words.
 #
-# ### No test play is read
+# ### Test plays are held out
 #
 # The GPT learns from plays, so it must not read a play that the probe is tested on; otherwise its word vectors might
 # know the play's names. Four plays of each genre are held out once, for all that follows. The vocabulary comes from the
@@ -618,28 +623,29 @@ expect("loss on plays not read, below unigram by", about(0.85, within=0.2), unig
 # %% [markdown]
 # ### A probe for each layer
 #
-# $X_0$ is what the first layer reads, word vectors and positions; $X_\ell$ is what layer $\ell$ makes of it. The vector
-# of a passage is the mean of $X_\ell$ over its words, each of its n numbers shifted and scaled to mean 0 and variance
-# 1, and the probe is logistic regression, which has one minimum and finds it: nothing depends on a seed. Its loss and
-# gradient, over N passages with labels y:
+# $X_0$ is what the first layer reads, word vectors and positions; $X_\ell$ is the output of layer $\ell$. The vector of
+# a passage is the mean of $X_\ell$ over its words, with each of its n entries standardized to mean 0 and variance 1.
+# The probe is logistic regression, whose loss has a single minimum, which is found: nothing depends on a seed. Its loss
+# and gradient, over N passages with labels y:
 #
 # $$
 # \frac{1}{N} \sum_i -\ln p_i[y_i] + \frac{\lambda}{2N} \|W\|^2 \qquad
 # dW = \frac{1}{N} X^\top (p - y) + \frac{\lambda}{N} W \qquad db = \frac{1}{N} \sum_i (p_i - y_i)
 # $$
 #
-# **A random model beside it.** What a probe reads off a layer need not be learned by the language model: a mean of
-# *random* vectors still tells which words occur. So we probe an untrained GPT, too. mini_tf's layers begin with zeros
-# in the last matrix of each branch, so that an untrained layer passes its input on unchanged; for this comparison those
-# matrices get random numbers, of a size that makes a branch about as large as the word vectors that it is added to.
+# **A random model for comparison.** What a probe reads from a layer need not have been learned by the language model: a
+# mean of *random* vectors still tells which words occur. So we probe an untrained GPT, too. In mini_tf the last matrix
+# of each branch is initialized to zeros, so that an untrained layer passes its input on unchanged; for this comparison
+# those matrices get random entries, of a size that makes a branch's output about as large as the word vectors that it
+# is added to.
 #
 # **The spread.** There are five splits: each leaves one training play of each genre out, and tests with two of the four
 # held-out plays of each genre, drawn at random. The GPT is the same in all of them. The splits share plays, so their
-# spread is rather too small than too large. Two layers compared within a split share the plays and the GPT; so we give
-# the mean difference and its own spread as well.
+# spread is more likely too small than too large. Two layers compared within a split share the plays and the GPT; so we
+# give the mean difference and its own spread as well.
 #
-# **Expect** the probes to stay below counting, which has thousands of counts where they have n = 64 numbers; and the
-# trained model above the random one. If the paper's finding holds here, a layer in the middle is above the last.
+# **Expect** the probes to stay below counting, which has thousands of counts where they have n = 64 features, and the
+# trained model to be above the random one. If the paper's finding holds here, a layer in the middle is above the last.
 
 # %%
 def probe_loss(features, labels, W, b, penalty=1.0):
@@ -687,7 +693,7 @@ states = {name: [layer_means(model, some) for some in both] for name, model in p
 
 X_0 = states["trained GPT"][0][0]                        # of the training passages, (N, n)
 probe = LogisticRegression(X_0, labels[0], len(classes), standardize=True)
-mean, deviation = X_0.mean(0), X_0.std(0)                # W and b for numbers that are shifted and scaled:
+mean, deviation = X_0.mean(0), X_0.std(0)                # W and b for standardized features:
 W, b = deviation[:, None] * probe.W, probe.b + mean @ probe.W
 loss, backward = probe_loss((X_0 - mean) / deviation, labels[0], W, b)
 print("\n3. The probe of X_0")
@@ -750,42 +756,44 @@ show(lab_09b.layers(found, {name: np.mean(of) for name, of in counting.items()})
 
 # %% [markdown]
 # In the full run the trained layers are at 0.46 to 0.49, above the largest genre, 0.38, and far below naive Bayes on
-# word counts, 0.61, which has 7,507 counts where the probe has 64 numbers.
+# word counts, 0.61, which has 7,507 counts where the probe has 64 features.
 #
 # **Does the last layer win? No layer does.** Here $X_0$, the word vectors before any attention, is best in all five
 # splits: 0.494 against 0.480 for the last, a difference of 0.013 ± 0.009. But a second run, with other plays held out
 # and another GPT, puts $X_0$ below the last layer by 0.009, and a layer in the middle above it by 0.005. Five splits
 # that agree can agree by chance: they share the GPT and the plays. What holds in both runs is that the layers are
-# within 0.05 of each other, less than half of what separates the best of them from counting. That is plausible for
-# this task: genre is a matter of *which* words occur, which is what $X_0$ has already. Models of hundreds of millions
-# of numbers, and tasks that need more than a word list, may well differ.
+# within 0.05 of each other, less than half of what separates the best of them from counting. That is plausible for this
+# task: genre is a matter of *which* words occur, and $X_0$ contains that already. Models with hundreds of millions of
+# parameters, and tasks that need more than a word list, may well differ.
 #
-# What the language model has learned is worth 0.055 ± 0.019 at $X_0$ here, and 0.012 in the second run: random vectors
-# reach 0.439. Random *layers* only lose, 0.04 from $X_0$ to the last.
+# What the language model has learned gains 0.055 ± 0.019 at $X_0$ here, and 0.012 in the second run: random vectors
+# reach 0.439. Random *layers* only do harm: 0.04 is lost from $X_0$ to the last.
 
 # %% [markdown]
-# ## 4. Word vectors used again
+# ## 4. Reusing word vectors
 #
-# The notebook's last step: "use the embeddings in a downstream task". The task is the genre again, with one division:
-# the four held-out plays of each genre are one to choose by (when to stop) and three for the test. Where do the word
-# vectors come from?
+# The notebook's last step: "use the embeddings in a downstream task". The task is the genre again, with one fixed
+# split: of the four held-out plays of each genre, one serves to decide when to stop and three are the test. Where do
+# the word vectors come from?
 #
 # - **random**: entries of standard deviation $1/\sqrt{n}$,
 # - **co-occurrences**: the eigenvectors of Task 6.3, of the training plays,
 # - **GPT's**: the table that the language model of part 3 has learned,
-# - **the whole GPT**: not the table, but its layers, which make of a word's vector another one in each context.
+# - **the whole GPT**: not only the table but also its layers, which turn a word's vector into a different one in each
+#   context.
 #
-# And what is done with them?
+# And how are they used?
 #
 # - **probe**: the mean over the words, and logistic regression,
-# - **fixed**: the classifier of Lab 09, a bag of word vectors with a residual block, which may not change them,
-# - **trained on**: the same classifier, which may. For the whole GPT it is a causal `Classifier` that starts from the
-#   GPT's layers; beside it the same classifier from random numbers (its probe reads part 3's random layers).
+# - **fixed**: the classifier of Lab 09, a bag of word vectors with a residual block, with the vectors frozen,
+# - **trained on**: the same classifier, which also fine-tunes the vectors. For the whole GPT it is a causal
+#   `Classifier` that starts from the GPT's layers; for comparison, the same classifier starts from random numbers (its
+#   probe reads part 3's random layers).
 #
-# All training passages have labels, more than 7,000, which is many. **Expect** the origin of the vectors to matter to
-# the probe, and random ones to be as good as the GPT's once they are trained on. **Expect** the whole GPT to gain from
-# its start, and counting to beat all of this. The spread is over seeds, of the first weights and of the batches' order.
-# (It says nothing about other plays: all of them are tested on the same nine.)
+# All training passages, more than 7,000, have labels, which is a lot. **Expect** the origin of the vectors to matter
+# for the probe, and random ones to be as good as the GPT's once they are fine-tuned. **Expect** the whole GPT to gain
+# from its pretraining, and counting to beat all of this. The spread is over seeds, which determine the initial weights
+# and the order of the batches. (It says nothing about other plays: all models are tested on the same nine.)
 
 # %%
 SEEDS = 2 if QUICK else 3
@@ -799,7 +807,7 @@ origins = {
 
 
 def trained_accuracy(made, preset, seed):
-    """The test accuracy of a Classifier, trained by the preset, at the step that is best on the plays to choose by"""
+    """The test accuracy of a Classifier, trained by the preset, at the step that is best on the validation plays"""
     model = made(seed)
     training = preset.training(model, texts, preset.steps, seed)
     with training_progress(preset.steps, preset.words) as on_step:
@@ -879,18 +887,18 @@ show(lab_09b.origins(table, counted), "09b_vectors")
 # In the full run:
 #
 # - **Where vectors come from** matters to the probe: random 0.452, co-occurrences 0.500, the GPT's 0.513. (In a second
-#   run, with other plays held out, both were ahead of random by only 0.02 and 0.01.) Once the classifier may train
-#   them, random ones are as good as the GPT's to within 0.02: the labelled passages are enough to learn what is wanted
-#   of them. Those of the co-occurrences stay behind, probably because the rows of rare words are almost 0 there, and
-#   short vectors count little in a mean.
-# - **The classifier with fixed vectors**, 0.41 to 0.43, is worse than the probe, which does less with the same vectors.
-#   It is trained with much dropout, and stopped by the loss on only three plays; the probe's problem has one minimum,
-#   which is found.
-# - **The whole GPT** gains from its start: 0.516 ± 0.025, from random numbers 0.439 ± 0.018. But its layers are no help
-#   for this task: trained word vectors without any layer are better, 0.588. A probe of its last layer, 0.503, is about
-#   as good as training all of it.
-# - **Counting wins:** naive Bayes has 0.655, logistic regression 0.607. (They learn from the plays to choose by, too,
-#   because they choose nothing.)
+#   run, with other plays held out, both were ahead of random by only 0.02 and 0.01.) Once they are fine-tuned, random
+#   ones are as good as the GPT's to within 0.02: the labelled passages are enough to learn what is needed. The
+#   co-occurrence vectors stay behind, probably because the rows of rare words are almost 0 there, and short vectors
+#   count little in a mean.
+# - **The classifier with fixed vectors**, 0.41 to 0.43, is worse than the probe, which is a simpler model on the same
+#   vectors. It is trained with heavy dropout, and stopped by the loss on only three plays; the probe's loss has a
+#   single minimum, which is found.
+# - **The whole GPT** gains from its pretraining: 0.516 ± 0.025, and only 0.439 ± 0.018 from random numbers. But its
+#   layers do not help with this task: fine-tuned word vectors without any layer are better, 0.588. A probe of its last
+#   layer, 0.503, is about as good as fine-tuning all of it.
+# - **Counting wins:** naive Bayes has 0.655, logistic regression 0.607. (They also learn from the plays that the others
+#   use to decide when to stop, because they have nothing to decide.)
 
 # %% [markdown]
 # ## The notebook's exercise, step by step
@@ -898,26 +906,27 @@ show(lab_09b.origins(table, counted), "09b_vectors")
 # | step | here |
 # | --- | --- |
 # | find some text | Lab 6's Shakespeare in parts 1 and 2, 29 plays in 3 and 4; `read_corpus(path)` for your own |
-# | `Dataset` and `Dataloader` | `RandomWindows`, `MaskedPassages`, `TextBatches`: objects that give the next batch |
+# | `Dataset` and `Dataloader` | `RandomWindows`, `MaskedPassages`, `TextBatches`: objects that yield batches |
 # | train | `fit`, with the same `Training` for all models |
 # | predict, reinsert words | `best_words`, `fill_gaps`; in a shell `mini-tf train --preset fill`, then `mini-tf fill` |
 # | use the embeddings | parts 3 and 4 |
 #
-# ## What to keep
+# ## What to remember
 #
 # The numbers are those of the full run.
 #
-# - One attention without anything around it is a model of pairs of words: 5.44 nats, bigrams 5.45, and two thirds of
-#   its attention stay at the word itself. A skip connection frees it, and lowers the loss by 0.12.
-# - A model that only ever saw [MASK] where it was asked has no idea of a word that it sees, 6.39 nats; with 80/10/10 it
-#   has 1.39. A loss on all words is 2.26 in place of 5.80, and worth nothing: at hidden words both have 6.6.
-# - Both sides of a gap are better than one, by 0.47 nats and 1.07. Ask a model only what it was trained for: a gap with
-#   nothing around it costs it 7.48, more than knowing nothing (6.41).
-# - Which of five layers is best to read a genre off depends on the run: differences of 0.01, ± 0.01 over five splits,
-#   had the other sign in a second run. Splits that share a model and most plays do not count as five measurements.
-# - Vectors learned without labels help where little can be trained, a probe by 0.06 (0.01 in the second run), and not
-#   once they are trained on. And on 29 plays, counting words beats all of this.
+# - A single attention with nothing around it is a model of word pairs: 5.44 nats, bigrams 5.45, and two thirds of its
+#   attention go to the word itself. A skip connection frees the attention, and lowers the loss by 0.12.
+# - A model that only ever had to predict [MASK] cannot predict a word that it sees, 6.39 nats; with 80/10/10 it has
+#   1.39. With a loss on all words it is 2.26 instead of 5.80, which means nothing: at hidden words both have 6.6.
+# - Both sides of a gap are better than one, by 0.47 nats and 1.07. Use a model only for what it was trained on: a gap
+#   with nothing around it costs 7.48, more than the unigram guess (6.41).
+# - Which of five layers is best for predicting the genre depends on the run: differences of 0.01, ± 0.01 over five
+#   splits, had the opposite sign in a second run. Splits that share a model and most plays do not count as five
+#   measurements.
+# - Vectors learned without labels help where little can be trained: a probe by 0.06 (0.01 in the second run); once they
+#   are fine-tuned, they do not. And on 29 plays, counting words beats all of this.
 #
 # **Try:** your own text in part 2 (`read_corpus(path)`); more steps, until it knows what comes after "not to"; another
-# `preset.share`; fewer labelled passages in part 4 (`learned[::10]`), where a good start should matter more; film
+# `preset.share`; fewer labelled passages in part 4 (`learned[::10]`), where pretraining should matter more; film
 # reviews (`mini_tf.data.movie_reviews()`) as the task, with a GPT that has read those of the training part.

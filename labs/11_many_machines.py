@@ -3,25 +3,25 @@
 #
 # Sources: Patarasuk, Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations",
 # <https://doi.org/10.1016/j.jpdc.2008.09.002> (the ring); Li et al. 2020, <https://arxiv.org/abs/2006.15704> (data
-# parallel training); Rajbhandari et al. 2020, <https://arxiv.org/abs/1910.02054> (dividing the optimizer's memory).
+# parallel training); Rajbhandari et al. 2020, <https://arxiv.org/abs/1910.02054> (sharding the optimizer's memory).
 #
-# How is one model trained on several processes, on the cores of one machine or on many machines? You will
+# How is a single model trained on several processes, on the cores of one machine or on many machines? You will
 #
 # - see that the gradient of a batch is a weighted sum of the gradients of its shares, and why the weights are counts,
-# - write the ring all-reduce, by which N processes add up arrays, in a dozen lines, and watch it,
-# - train on several processes and get the losses of one,
-# - divide the optimizer's memory among the processes, and see what that saves.
+# - write the ring all-reduce, by which N processes sum their arrays, in a dozen lines, and watch it at work,
+# - train on several processes and get the same losses as on one,
+# - divide (shard) the optimizer's memory among the processes, and see how much that saves.
 #
-# It runs as one process, which then plays several, and under MPI:
+# It runs as one process, which then simulates several, or under MPI:
 #
 #     python labs/11_many_machines.py
 #     mpiexec -n 2 python labs/11_many_machines.py
 #
-# It takes a few seconds on one CPU core, with or without `--quick`. How far all this goes, up to 1,024 machines, is in
+# It takes a few seconds on one CPU core, with or without `--quick`. How far this scales, up to 1,024 machines, is in
 # `scaling.md`.
 #
 # Letters: **N** processes, numbered r = 0 … N − 1; **B** rows of a batch; $C_r$ predictions in the share of process r;
-# **p** how many numbers all parameters have together.
+# **p** the number of parameters.
 
 # %%
 import queue
@@ -68,8 +68,8 @@ say, expect = (print, expect) if group.first else (silent, silent)    # of sever
 # because the derivative of a sum is the sum of the derivatives. Nothing is approximated. Here it is for one linear
 # layer with cross-entropy, whose rows are cut into three shares. Some targets are −1: padding, which is not predicted.
 #
-# **Expect** the loss of the whole batch with the weights $w_r$, another loss with the plain mean of the three, and PASS
-# for both: the second backward is right, too, but for another function.
+# With the weights $w_r$, **expect** the loss of the whole batch; with the plain mean of the three, a different loss;
+# and PASS for both: the second backward is right, too, but for another function.
 
 
 # %%
@@ -109,32 +109,33 @@ rng = np.random.default_rng(0)
 x, W = rng.standard_normal((8, 5)), rng.standard_normal((5, 4))
 targets = np.array([0, 3, 1, -1, -1, 2, -1, 1])
 whole, _ = ops.cross_entropy(ops.linear(x, W)[0], targets, ignore=-1)
-by_counts, alike = share_weights(targets, 3), np.full(3, 1 / 3)
+by_counts, equal = share_weights(targets, 3), np.full(3, 1 / 3)
 
 say("1. One batch of 8 rows in three shares, with 2, 1 and 2 predictions; its loss:", f"{whole:.6f}")
-for name, weights, off in (("C_r/Σ C", by_counts, at_most(1e-12)), ("1/3 each", alike, above(0.001))):
+for name, weights, off in (("C_r/Σ C", by_counts, at_most(1e-12)), ("1/3 each", equal, above(0.001))):
     loss, _ = in_shares(x, W, targets, weights)
     report = judge(lambda x, W, weights=weights: in_shares(x, W, targets, weights), x, W)
     expect(f"weights {name}: the loss is off by", off, abs(loss - whole))
     expect(f"weights {name}: the checker's verdict", "PASS", report.verdict)
 
 # %% [markdown]
-# Equal weights are a bug that no gradient check can find: the backward fits its forward. It happens in practice, as
-# soon as shares have different numbers of words. What finds it is a comparison with one process.
+# Equal weights are a bug that no gradient check can find, because the backward matches its forward. It happens in
+# practice, as soon as shares have different numbers of words. A comparison with a single process finds it.
 #
-# ## 2. Adding up: the ring
+# ## 2. Summing the gradients: the ring all-reduce
 #
-# Every process has an array of p numbers; every process needs their sum. If all sent theirs to one, that one would
-# receive $(N - 1) \cdot p$ numbers and send as many. In a **ring**, each process talks to its two neighbours only. The
-# array is cut into N pieces. In N − 1 steps each process passes a piece on to the right, and adds the one that comes
-# from the left to its own: then process r has piece r of the sum. In N − 1 more steps the finished pieces go round.
+# Every process has an array of p numbers, and every process needs the sum of all arrays. If all sent theirs to one,
+# that one would receive $(N - 1) \cdot p$ numbers and send as many. In a **ring**, each process communicates only with
+# its two neighbours. The array is cut into N pieces. In N − 1 steps, each process sends a piece to its right neighbour,
+# and adds the one that arrives from the left to its own: then process r has piece r of the sum. In N − 1 more steps the
+# finished pieces go around the ring.
 #
 # Each process sends $2 \cdot (N - 1)/N \cdot p$ numbers: **less than 2p, however many processes there are.**
 
 
 # %%
 def reduce_scatter(comm, x):
-    """First round of the ring: process r ends with piece r of the sum of all x (p,); the rest of its x is half done.
+    """First round of the ring: process r ends with piece r of the sum of all x (p,); its other pieces are partial sums.
 
     Piece r is x[rows_of(r, N, p)]. comm: Get_size() → N, Get_rank() → r, Sendrecv(sent, dest=, recvbuf=, source=)
     """
@@ -148,7 +149,7 @@ def reduce_scatter(comm, x):
 
 
 def all_gather(comm, x):
-    """Second round of the ring: of x (p,), process r has the right piece r; afterwards each process has all of them."""
+    """Second round of the ring: process r begins with the complete piece r of x (p,), and ends with all of them."""
     N, r = comm.Get_size(), comm.Get_rank()
     pieces = [x[rows_of(i, N, len(x))] for i in range(N)]
     for step in range(N - 1):
@@ -165,16 +166,16 @@ def ring_all_reduce(comm, x):
 
 
 # %% [markdown]
-# As one process we play four: four threads, with a queue from each to the next. Under MPI the same function gets MPI's
-# communicator.
+# In one process we simulate four: four threads, with a queue from each to the next. Under MPI the same function gets
+# MPI's communicator.
 #
-# **Expect** the sum on every process, and 12 numbers sent by each: $2 \cdot \frac{3}{4}$ of its 8. Under MPI, expect no
-# difference from `Allreduce` but for rounding: a ring adds up in another order.
+# **Expect** the sum on every process, and 12 numbers sent by each: $2 \cdot \frac{3}{4}$ of its 8. Under MPI, expect
+# only rounding differences from `Allreduce`: a ring adds in another order.
 
 
 # %%
-class Played:
-    """Process r of N that are threads of one: Sendrecv by queues. It keeps how x looked before each step."""
+class Simulated:
+    """Process r of N, simulated by threads: Sendrecv by queues. It records x before each step."""
 
     def __init__(self, r, queues, x):
         self.r, self.queues, self.x, self.sent, self.seen = r, queues, x, 0, []
@@ -189,13 +190,13 @@ class Played:
         self.seen.append(self.x.copy())
         self.sent += len(sent)
         self.queues[dest].put(sent.copy())
-        recvbuf[...] = self.queues[self.r].get(timeout=100)          # seconds: nothing here takes that long
+        recvbuf[...] = self.queues[self.r].get(timeout=100)          # seconds: far longer than needed
 
 
-def play(work, arrays):
-    """work(comm, array) on a process for each of the arrays, played by threads. Returns their communicators."""
+def simulate(work, arrays):
+    """work(comm, array) on one simulated process for each array. Returns their communicators."""
     queues = [queue.Queue() for _ in arrays]
-    comms = [Played(r, queues, x) for r, x in enumerate(arrays)]
+    comms = [Simulated(r, queues, x) for r, x in enumerate(arrays)]
     with ThreadPoolExecutor(len(arrays)) as pool:
         list(pool.map(work, comms, arrays))
     return comms
@@ -204,10 +205,10 @@ def play(work, arrays):
 # %%
 N, p = 4, 8
 arrays = [np.array([10.0**-r] * p) for r in range(N)]                # the digits show who has been added
-comms = play(ring_all_reduce, arrays)
+comms = simulate(ring_all_reduce, arrays)
 history = np.array([[*comm.seen, comm.x] for comm in comms]).swapaxes(0, 1)          # (steps, N, p)
 
-say("\n2. The ring, four processes played, 8 numbers each; process r begins with 10⁻ʳ")
+say("\n2. The ring, four simulated processes, 8 numbers each; process r begins with 10⁻ʳ")
 for step, arrays_then in enumerate(history):
     say(f"  after step {step}: process 0 has", " ".join(f"{value:.3f}" for value in arrays_then[0]))
 expect("largest difference from the sum 1.111 on any", at_most(1e-12), max(abs(x - 1.111).max() for x in arrays))
@@ -224,18 +225,18 @@ else:
     say("  (under mpiexec, the ring is compared with MPI's own Allreduce here)")
 
 # %% [markdown]
-# In the picture, each column is a process and each row one of its pieces; the number, and the darker blue, says how
-# many processes have been added up in it. The first three steps complete piece r on process r, the last three hand it
-# on to all.
+# In the figure, each column is a process and each row one of its pieces; the number, and the darkness of the blue, says
+# how many processes' values have been added up in it. The first three steps complete piece r on process r; the last
+# three pass it on to all.
 #
 # ## 3. The same losses
 #
 # Now a whole model, in double precision. Every process has the same model and draws the same batches; it takes its rows
-# of each, and `group` adds up the gradients, while the backward is still running. (`mini_tf/parallel/buckets.py`; with
-# one process, there is nothing to add.) Each process also trains the whole batches alone, for comparison.
+# of each, and `group` adds up the gradients while the backward is still running. (See `mini_tf/parallel/buckets.py`;
+# with one process, there is nothing to add.) For comparison, each process also trains on the whole batches alone.
 #
-# **Expect** the same losses but for rounding, to $10^{-12}$; with one process, to the last bit. (With one process that
-# is trivial, as nothing is added up: run it under `mpiexec -n 2`, or more, to see the claim tested.)
+# **Expect** the same losses up to rounding, $10^{-12}$; with one process, to the last bit. (With one process that is
+# trivial, as nothing is added up: run it under `mpiexec -n 2`, or more, to put the claim to the test.)
 
 
 # %%
@@ -259,22 +260,22 @@ difference = abs(losses[:, 0] - losses[:, 1]).max()
 expect("largest difference in all steps", at_most(1e-12) if group.size > 1 else 0, difference)
 
 # %% [markdown]
-# ## 4. Dividing the optimizer's memory
+# ## 4. Sharding the optimizer's memory
 #
 # Adam keeps two numbers for each parameter, m and v: with the parameter and its gradient that makes four. The
 # parameters are needed everywhere, but nobody needs *all* of Adam's. So let process r update only piece r. It needs the
 # summed gradient of that piece, which is the first round of the ring, and Adam's numbers for it. Then the new
-# parameters go round, which is the second. **The same traffic, and 2p numbers of memory become 2p/N.**
+# parameters go around, which is the second round. **The traffic is the same, and 2p numbers of memory become 2p/N.**
 #
-# **Expect** four processes that keep half a number for each parameter instead of two, and after ten steps the
-# parameters of one process with all of Adam's memory.
+# **Expect** each of four processes to keep half a number per parameter instead of two, and to have, after ten steps,
+# the same parameters as one process with all of Adam's memory.
 
 
 # %%
 ADAM = {"learning_rate": 0.01, "betas": (0.9, 0.999), "eps": 1e-8, "decay": 1.0}
 
 
-def divided_adam(comm, parameters, dparameters, m, v, t):
+def sharded_adam(comm, parameters, dparameters, m, v, t):
     """The t-th step of Adam, from each process's own dparameters (p,); it has m and v of its piece only."""
     mine = rows_of(comm.Get_rank(), comm.Get_size(), len(parameters))
     reduce_scatter(comm, dparameters)
@@ -289,24 +290,24 @@ gradients = np.random.default_rng(4).standard_normal((steps, N, p))
 def ten_steps(comm, parameters):
     memory = np.zeros((2, len(range(p)[rows_of(comm.Get_rank(), N, p)])))            # m and v
     for t in range(1, steps + 1):
-        divided_adam(comm, parameters, gradients[t - 1, comm.Get_rank()].copy(), *memory, t)
+        sharded_adam(comm, parameters, gradients[t - 1, comm.Get_rank()].copy(), *memory, t)
     comm.kept = memory.size
 
 
 arrays, alone, memory = [np.zeros(p) for _ in range(N)], np.zeros(p), np.zeros((2, p))
-comms = play(ten_steps, arrays)
+comms = simulate(ten_steps, arrays)
 for t in range(1, steps + 1):
     adam(alone, gradients[t - 1].sum(0), *memory, t, **ADAM)
-say("\n4. Adam's memory, divided among four processes played")
+say("\n4. Adam's memory, sharded among four simulated processes")
 expect("Adam's numbers on each process, per parameter", 0.5, max(comm.kept for comm in comms) / p)
 expect("parameters, largest difference from one Adam", at_most(1e-12), max(abs(x - alone).max() for x in arrays))
 expect("numbers sent by each process and step, in p", 1.5, comms[0].sent / steps / p)
 
 # %% [markdown]
 # mini_tf does the same (`join(sharded=True)` above; `mini-tf train` does so on one machine, and with `--sharded` on
-# several). In all, each process keeps $(2 + 2/N) \cdot p$ numbers instead of 4p: half as many, in the limit.
+# several). In all, each process keeps $(2 + 2/N) \cdot p$ numbers instead of 4p, in the limit half as many.
 #
-# **Expect** 2/N numbers for each parameter in the Adam of section 3.
+# **Expect** section 3's Adam to keep 2/N numbers per parameter.
 
 # %%
 numbers = together.model.parameter_count()
@@ -323,4 +324,4 @@ if group.first:
 # 2. A ring of N = 1,024 takes 2,046 steps. Each costs a latency of, say, 20 µs: 41 ms in all. For which p is that more
 #    than the time for the numbers themselves, in single precision at 10 Gbit/s? (Below 6.4 million.)
 # 3. Let each process of section 3 draw batches of its own (another seed). Why do all processes still have the same
-#    model after each step, and which batch does such a step learn from?
+#    model after each step, and from which batch does such a step learn?

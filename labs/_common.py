@@ -1,4 +1,4 @@
-"""What the labs share: the --quick switch, a place for figures, words in print, and measures of language models."""
+"""What the labs share: the --quick switch, showing figures, printing words, and measures of language models."""
 
 import argparse
 import os
@@ -20,8 +20,8 @@ shown_figures = []                      # their paths, in order
 
 
 def quick_mode(description):
-    """True with --quick, or with MINI_TF_QUICK=1 in the environment, as a notebook has no arguments: smaller models and
-    fewer steps, under a minute, to see that all works.
+    """True with --quick, or with MINI_TF_QUICK=1 in the environment (a notebook has no arguments): smaller models and
+    fewer steps, for a run of under a minute that shows that everything works.
     """
     write_in_any_encoding()
     parser = argparse.ArgumentParser(description=description)
@@ -32,7 +32,7 @@ def quick_mode(description):
 
 
 def show(figure, name):
-    """Save a figure as labs/figures/NAME.png; in a notebook, show it too."""
+    """Save a figure as labs/figures/NAME.png, and show it in a notebook."""
     path = FIGURES / f"{name}.png"
     save_figure(path, figure, dpi=110)
     shown_figures.append(path)
@@ -47,14 +47,14 @@ def show(figure, name):
 
 
 def show_page(exploration, name):
-    """Write an Exploration as labs/figures/NAME.html."""
+    """Write an Exploration to labs/figures/NAME.html."""
     path = FIGURES / f"{name}.html"
     exploration.write(path)
     print(f"page: labs/figures/{path.name}, to be opened in a browser")
 
 
 def word_losses(model, ids, most):
-    """(words, losses): −log π of `most` evenly spaced words of ids, each after the T words before it."""
+    """(words, losses): −log π of `most` evenly spaced words of ids, each given the T words before it."""
     windows = windows_ending_at(ids, np.linspace(model.T, len(ids) - 1, most).astype(int), model.T)
     losses = []
     for some in np.array_split(windows, max(most // 128, 1)):
@@ -63,7 +63,7 @@ def word_losses(model, ids, most):
 
 
 def refused(attempt, what="UserError", width=90):
-    """Print what mini_tf says about something that cannot work."""
+    """Print the error message of an attempt that cannot succeed."""
     try:
         attempt()
     except UserError as error:
@@ -74,35 +74,35 @@ def gradient_by_distance(x, h_0, Wx, Wh, b, activation):
     """‖∂(v·h_T)/∂x_{T−d}‖ of a recurrent network, d = 0 … T − 1, for each text, v random: (B, T)"""
     h, backward = ops.rnn(x, h_0, Wx, Wh, b, activation)
     dh = np.zeros_like(h)
-    dh[:, -1] = np.random.default_rng(5).standard_normal(h[:, -1].shape)         # v, another for each text
+    dh[:, -1] = np.random.default_rng(5).standard_normal(h[:, -1].shape)         # v, different for each text
     dx, *_ = backward(dh)
     return np.linalg.norm(dx, axis=-1)[:, ::-1]
 
 
 def typical(gradients):
-    """Of gradients by distance (B, T): the geometric mean over the texts, relative to that at d = 0, (T,)"""
+    """The geometric mean over texts of gradients by distance (B, T), relative to that at d = 0: (T,)"""
     mean = np.exp(np.log(np.maximum(gradients, 1e-300)).mean(0))
     return mean / mean[0]
 
 
 def shown(word):
-    """A word as it can be printed in a table: the line break is a word too."""
+    """A word as printed in a table; a line break, which is a word, too, becomes \\n"""
     return "\\n" if word == "\n" else word
 
 
 def words_of(vocabulary, ids):
-    """Words as they can be printed in one line: a line break is a "/"."""
+    """Words as printed in one line, with "/" for a line break"""
     return " ".join("/" if vocabulary.words[i] == "\n" else vocabulary.words[i] for i in ids)
 
 
 def cosines(vectors):
-    """Of each vector (a row) with each: (rows, rows)"""
+    """The cosine of each vector (a row) with each: (rows, rows)"""
     directions = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
     return directions @ directions.T
 
 
 def repeated_triples(ids):
-    """The share of the runs of three words that have occurred before in the same text."""
+    """The share of runs of three words that have occurred before in the same text"""
     triples = list(zip(ids, ids[1:], ids[2:]))
     return 1 - len(set(triples)) / len(triples)
 

@@ -1,10 +1,10 @@
-"""What a lab expects, beside what it measures: each expectation is printed, and marked where it is not met.
+"""A lab's expectations: each is printed next to what was measured, and marked as met or not.
 
     expect("different words", 14_295, len(vocabulary))
     expect("test loss, nats per word", about(5.46, within=0.05), loss, quick=below(9))
-    expect("what words see of their future", at_most(0), abs(change).max())
+    expect("change of outputs before the changed word", at_most(0), abs(change).max())
 
-A band, ± within, covers what three seeds gave in a full run: `python tests/bench/lab_bands.py LAB` measures it again.
+A band, ± within, covers three seeds of a full run: `python tests/bench/lab_bands.py LAB` measures it again.
 """
 
 import atexit
@@ -12,7 +12,7 @@ import json
 import os
 from collections import namedtuple
 
-SAME = object()                         # with --quick the same is expected
+SAME = object()                         # --quick: expect the same
 MET, MISSED, NOT_JUDGED = "✓", "✗", "·"
 Record = namedtuple("Record", "what expected measured mark")
 records = []                            # one for each expectation so far
@@ -52,9 +52,9 @@ def expect(what, expected, measured, quick=SAME, form=None):
     """Print what is expected and what was measured: "✓" in front if it is met, "✗" if it is not.
 
     what      the quantity, with its unit
-    expected  a number, a text or a truth value that has to come out exactly; or a band: about(…), below(…) and so on
-    quick     what to expect with --quick instead; None: nothing, it is too short for this claim
-    form      how its numbers are written, such as "{:.1%}"
+    expected  a number, a text or a truth value that has to be met exactly; or a band: about(…), below(…) and so on
+    quick     what to expect with --quick instead; None: nothing, because it is too short for this claim
+    form      a format for numbers, such as "{:.1%}"
     """
     judged = True
     if QUICK and quick is not SAME:
@@ -65,7 +65,7 @@ def expect(what, expected, measured, quick=SAME, form=None):
     print(f"  {mark} {what:<48} expected {expected_text:<16} measured {measured_text}{note}")
     record = Record(what, expected_text, measured_text, mark)
     records.append(record)
-    if path := os.environ.get("MINI_TF_EXPECTATIONS"):      # for those who collect them over several runs
+    if path := os.environ.get("MINI_TF_EXPECTATIONS"):      # collects them over several runs
         with open(path, "a", encoding="utf-8") as file:
             file.write(json.dumps(record._asdict() | {"value": _plain(measured)}) + "\n")
 

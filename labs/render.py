@@ -2,9 +2,10 @@
 
     python labs/render.py 04 07            run these labs in full, and write labs/pages/04_….md and so on
     python labs/render.py                  all labs: an hour or two
-    python labs/render.py --text           only new words: labs whose code is the same as in their page
+    python labs/render.py --text           update only the prose, of labs whose code is the same as in their page
 
-A page holds the lab's cells in their order; a test says when lab and page part ways.
+A page has the lab's cells in their order; a test fails when lab and page differ. A picture's alt text is written into
+the page by hand, and stays there when the page is rendered again.
 """
 
 import argparse
@@ -54,10 +55,7 @@ def code_of(text):
 
 
 def run(path, say=print):
-    """Run a lab's code cells one after the other; what each of them printed, and the figures that it drew.
-
-    Returns [(text, [path of a PNG, …]), …], one for each code cell.
-    """
+    """Run a lab's code cells in order. Returns what each printed and drew: [(text, [path of a PNG, …]), …]"""
     module = types.ModuleType("__main__")                # as if the lab were started by itself
     module.__file__ = str(path)
     sys.modules["__main__"], sys.argv = module, [str(path)]
@@ -69,7 +67,7 @@ def run(path, say=print):
     ends = [start for _, start, _ in code[1:]] + [len(text.splitlines()) + 1]
     for (_, start, _), end in zip(code, ends):
         seen, printed, before = len(_common.shown_figures), io.StringIO(), time.perf_counter()
-        # With the imports of the cells before: as in the whole file, Python compiles calls of a module's functions so
+        # Include the imports of earlier cells: Python compiles calls of a module's functions as in the whole file
         own = [statement for statement in statements if start < statement.lineno < end
                or statement.lineno < start and isinstance(statement, (ast.Import, ast.ImportFrom))]  # fmt: skip
         with contextlib.redirect_stdout(printed):
@@ -88,13 +86,15 @@ def picture(path, folder):
     return path.name
 
 
-def block(printed, pictures):
-    """What a code cell printed and drew, in Markdown."""
+def block(printed, pictures, alts=None):
+    """What a code cell printed and drew, in Markdown; alts {name of a picture: its alt text}, if not its name"""
     lines = [line.rstrip() for line in printed.strip("\n").splitlines() if not line.startswith("figure: ")]
     longest = max((len(ticks) for ticks in re.findall("`{3,}", printed)), default=2)
     fence = "`" * (longest + 1)
     parts = [f"{fence}text\n" + "\n".join(lines) + f"\n{fence}"] if lines else []
-    parts += [f"![{Path(name).stem.partition('_')[2].replace('_', ' ')}]({name})" for name in pictures]
+    for name in pictures:
+        alt = Path(name).stem.partition("_")[2].replace("_", " ")
+        parts.append(f"![{(alts or {}).get(name, alt)}]({name})")
     return "\n\n".join(parts)
 
 
@@ -122,6 +122,11 @@ def parts_of(page_text):
     return (head[0] if head else ""), [block.strip("\n") for block in blocks]
 
 
+def alts_in(page_text):
+    """{name of a picture: its alt text} of a page"""
+    return {name: alt for alt, name in re.findall(r"!\[(.*?)\]\((\S+\.png)\)", page_text)}
+
+
 def code_in(page_text):
     """The code cells in a page."""
     outside = re.sub(f"{re.escape(OUTPUT)}.*?{re.escape(END)}", OUTPUT, page_text, flags=re.DOTALL)
@@ -133,16 +138,16 @@ def page_of(lab):
 
 
 def render(lab):
-    """Run a lab in full, and write its page and the pictures beside it."""
+    """Run a lab in full, and write its page and its pictures."""
     began = time.perf_counter()
     outputs = run(lab)
     seconds = time.perf_counter() - began
-    folder = PAGES / lab.stem
+    folder, old = PAGES / lab.stem, page_of(lab)
+    alts = alts_in(old.read_text(encoding="utf-8")) if old.exists() else {}
     if folder.exists():
         shutil.rmtree(folder)
-    blocks = [
-        block(printed, [f"{lab.stem}/{picture(path, folder)}" for path in figures]) for printed, figures in outputs
-    ]
+    blocks = [block(printed, [f"{lab.stem}/{picture(path, folder)}" for path in figures], alts)
+              for printed, figures in outputs]  # fmt: skip
     minutes = f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
     judged = [record for record in _expect.records if record.mark != _expect.NOT_JUDGED]
     met = sum(record.mark == _expect.MET for record in judged)
@@ -157,10 +162,10 @@ def render(lab):
 
 
 def renew_text(lab):
-    """Write a page anew with the lab's words of today, and the output it has. Raises UserError if the code changed."""
+    """Update the prose of a page, keeping its output. Raises UserError if the lab's code has changed."""
     text, old = lab.read_text(encoding="utf-8"), page_of(lab).read_text(encoding="utf-8")
     if code_in(old) != code_of(text):
-        raise UserError(f"the code of {lab.name} is not that of its page any more: run it again, without --text")
+        raise UserError(f"the code of {lab.name} has changed since its page was rendered: run it again, without --text")
     write_text(page_of(lab), page(lab.stem, text, *parts_of(old)))
 
 
@@ -168,7 +173,7 @@ def main():
     write_in_any_encoding()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("labs", nargs="*", help="their numbers, such as 01b; all of them if none is given")
-    parser.add_argument("--text", action="store_true", help="keep the output, take the words of today")
+    parser.add_argument("--text", action="store_true", help="update only the prose; keep the output")
     arguments = parser.parse_args()
     labs = sorted(LABS.glob("[01]*.py"))
     unknown = set(arguments.labs) - {lab.stem.split("_")[0] for lab in labs}

@@ -1,11 +1,11 @@
-"""The labs and exercises with blanks, for those who want to write the code themselves.
+"""The labs and exercises with blanks, for learners who write the code themselves.
 
     python labs/student.py make MY_LABS                                      all of them, with blanks, in a new folder
     python labs/student.py check MY_LABS/04_word_embeddings.py               all blanks of a lab
     python labs/student.py check MY_LABS/04_word_embeddings.py::count_pair   one of them
 
-In a lab, a blank is the body of a function; in an exercise, `...` in a line of a backward. Hints stand above it. Its
-check needs nothing else of the lab, takes seconds, and says what came and what was expected, or what the gradient
+In a lab, a blank is the body of a function; in an exercise, `...` in a line of a backward, with hints above it. Its
+check needs nothing else of the lab, takes seconds, and says what was returned and expected, or what the gradient
 checker says. The solutions are the labs themselves, and labs/exercises/solutions.
 """
 
@@ -26,8 +26,8 @@ from mini_tf.terminal import quoted, write_in_any_encoding
 
 LABS = Path(__file__).parent
 TO_DO = "is a blank: write it, then check it"
-ANSWERS = "\n\n\n# Answers\n"                             # in a solution, to the questions above it
-SETS = re.compile(r"^( *)(\w+) = .*  (# .*)", re.M)      # a line of a solution: its indent, variable and comment
+ANSWERS = "\n\n\n# Answers\n"                             # in a solution: answers to the questions above
+SETS = re.compile(r"^( *)(\w+) = .*  (# .*)", re.M)      # a line of a solution: indent, variable and comment
 ASIDE = 57                                               # the comment's column
 
 
@@ -44,7 +44,7 @@ def blanks_of(path):
 
 
 def with_blanks(text, name, blanks):
-    """The text of a lab or of a solution with these blanks left out, hints in their place, and without answers."""
+    """The text of a lab or of a solution with hints instead of the code of these blanks, and without answers"""
     text = text.partition(ANSWERS)[0].rstrip()
     lines, tree = text.splitlines(), ast.parse(text)
     functions = [(find(tree, blank.name), blank) for blank in blanks]
@@ -58,7 +58,7 @@ def with_blanks(text, name, blanks):
 
 
 def body_left(function, blank, name):
-    """(the first line of a function's body, what is left of the body)"""
+    """(the first line of a function's body, what remains of the body)"""
     body = function.body[1:] if ast.get_docstring(function) else function.body
     first = min([body[0].lineno, *(line.lineno for line in getattr(body[0], "decorator_list", []))])
     indent = " " * body[0].col_offset
@@ -68,7 +68,7 @@ def body_left(function, blank, name):
 
 
 def lines_left(body, hints):
-    """What is left of a function's lines. A paragraph, up to an empty line, that sets some of these variables becomes
+    """What remains of a function's lines. A paragraph (up to an empty line) that sets some of these variables becomes
     `variable = ...` for each of them, below its hints, and its return.
     """
     left = []
@@ -82,7 +82,7 @@ def lines_left(body, hints):
 
 
 def comments(hints, indent):
-    """Hints as comments, each a numbered paragraph of lines of at most 118 columns."""
+    """Hints as comments, each a numbered paragraph of at most 118 columns"""
     lines = [line for number, hint in enumerate(hints, 1) for line in f"Hint {number}: {hint}".splitlines()]
     wrapped = [part for line in lines for part in textwrap.wrap(line, 116 - len(indent), subsequent_indent="    ")]
     return [f"{indent}# {line}" for line in wrapped]

@@ -1,12 +1,16 @@
-"""The labs and exercises, as they come with mini_tf: beside it in a checkout, inside it where pip installed a wheel."""
+"""The labs and exercises that come with mini_tf: next to it in a checkout, inside it where pip installed a wheel."""
 
+import re
 import shutil
+from collections.abc import Container
 from pathlib import Path
+from posixpath import dirname, join, normpath
 
 from mini_tf.errors import UserError
-from mini_tf.files import PathLike, kind_of, replacing
+from mini_tf.files import PathLike, kind_of, replacing, write_text
 
-LEFT_OUT = {"figures", "pages", "__pycache__", ".ipynb_checkpoints"}      # what running them makes
+LEFT_OUT = {"figures", "pages", "__pycache__", ".ipynb_checkpoints"}      # made by running them
+LINK = re.compile(r"(?<![\w)\]])\[([^\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")                # in Markdown, to a file
 
 
 def lab_files() -> dict[str, Path]:
@@ -33,6 +37,23 @@ def hand_out(folder: PathLike) -> int:
         raise UserError(f"{folder} is not empty, and what is in it might be your own work: name a new folder")
     files = lab_files()
     for name, path in files.items():
+        if path.suffix == ".md":
+            write_text(folder / name, with_working_links(path.read_text(encoding="utf-8"), name, files))
+            continue
         with replacing(folder / name) as temporary:
             shutil.copyfile(path, temporary)
     return len(files)
+
+
+def with_working_links(text: str, name: str, files: Container[str]) -> str:
+    """The Markdown of labs/NAME, for a folder that has only these files of labs/.
+
+    A link to a lab's rendered page leads to the lab itself; one to any other file that is missing becomes plain text.
+    """
+
+    def working(link):
+        target = normpath(join(dirname(name), link[2]))
+        lab = re.sub(r"^pages/(.*)\.md$", r"\1.py", target)
+        return link[0] if target in files else f"[{link[1]}]({lab})" if lab in files else link[1]
+
+    return LINK.sub(working, text)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,11 @@ def test_the_labs_go_into_a_new_folder_and_overwrite_nobodys_work(mini_tf, tmp_p
     assert {"04_word_embeddings.py", "_common.py", "README.md", "exercises/01_softmax.py"} <= there
     assert "exercises/solutions/01_softmax.py" in there
     assert not any("figures/" in name or "__pycache__" in name for name in there)
+    for page in (name for name in there if name.endswith(".md")):
+        file = tmp_path / "mine" / page
+        for link in re.findall(r"\]\(([^)\s#:]+)(?:#\S*)?\)", file.read_text(encoding="utf-8")):
+            assert (file.parent / link).exists(), f"{link} in {page}"
+    assert "[`04_word_embeddings.py`](04_word_embeddings.py)" in (tmp_path / "mine/README.md").read_text(encoding="utf-8")
     assert mini_tf("gradcheck", "mine/exercises/solutions/01_softmax.py::softmax")[0] == 0
     for folder in ("mine", "mine/README.md"):
         with pytest.raises(UserError, match="expected a new or an empty folder|is not empty"):

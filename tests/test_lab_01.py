@@ -97,6 +97,6 @@ def test_reciting(smoothing):
 
 @pytest.mark.exhaustive
 def test_bad_input(smoothing):
-    wrong = part(smoothing, "4. What cannot work", "\x00")
+    wrong = part(smoothing, "4. Invalid settings", "\x00")
     assert "order is 0, expected 1 to 7: the words in a gram, with the predicted one" in wrong
     assert wrong.count("UserError") == 5

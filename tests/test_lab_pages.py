@@ -1,4 +1,4 @@
-"""The labs to read without installing: each lab has a page, with its words and code as they are now, and its pictures."""
+"""The labs' pages: each lab has one, with its current prose and code, and its pictures, whose alt texts say what is seen."""
 
 import re
 
@@ -24,9 +24,9 @@ each = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_lab_and_page_say_the_same(path):
     text, page = path.read_text(encoding="utf-8"), page_of(path)
     command = f"python labs/render.py {path.stem.split('_')[0]}"
-    assert render.code_in(page) == render.code_of(text), f"the code is another: {command}"
+    assert render.code_in(page) == render.code_of(text), f"the code has changed: {command}"
     again = render.page(path.stem, text, *render.parts_of(page))
-    assert again == page, f"the words are others: {command} --text"
+    assert again == page, f"the prose has changed: {command} --text"
 
 
 @each
@@ -35,6 +35,7 @@ def test_a_page_has_its_date_its_pictures_and_no_mark(path):
     assert re.search(r"\*This page is `labs/.*\d{4}.* cores .* NumPy \d", page)
     pictures = re.findall(r"!\[.*?\]\((.*?)\)", page)
     assert pictures
+    assert all(len(alt.split()) > 5 for alt in render.alts_in(page).values())
     assert sorted(pictures) == sorted(
         picture.relative_to(render.PAGES).as_posix() for picture in (render.PAGES / path.stem).iterdir()
     )
@@ -55,3 +56,5 @@ def test_cells_go_into_a_page_and_come_out_again():
     assert render.parts_of(page) == ("*This page is made.*", blocks)
     assert "````text\none\n```\n````" in page
     assert "figure:" not in page
+    kept = render.block("figure: labs/figures/a.png", ["l/01_a_b.png"], render.alts_in("![A line that falls](l/01_a_b.png)"))
+    assert kept == "![A line that falls](l/01_a_b.png)"

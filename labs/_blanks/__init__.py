@@ -1,4 +1,4 @@
-"""The blanks: what is left to write in the labs' student versions and in the exercises, with hints, and their checks.
+"""The blanks of the labs' student versions and of the exercises: hints, and checks of what is filled in.
 
 One file for each lab, lab_04.py for 04_….py and lab_01b.py for 01b_….py, with a list BLANKS, and exercises.py for all
 exercises. The solutions are not here: they are the labs themselves, and labs/exercises/solutions.
@@ -12,23 +12,23 @@ from mini_tf.gradcheck.command import check_all, chosen
 
 import numpy as np
 
-# name: a function, or "f.backward" for the inner function of one
-# hints: from the first idea to nearly the line itself, for a whole body, or {variable: hints} for lines that set these
-# check(function): prints what it found and returns whether the function is right
+# name: a function, or "f.backward" for its inner function
+# hints: from the first idea to almost the line itself: for a body, or {variable: hints} for the lines that set them
+# check(function): prints its findings and returns whether the function is right
 Blank = namedtuple("Blank", "name hints check")
 
 
 def same(oracle, *cases, within=1e-9):
-    """A check: the function gives what oracle gives, for each case, a tuple of arguments.
+    """A check: the function returns what the oracle returns, for each case, a tuple of arguments.
 
-    oracle: computes the same another way, so that it gives nothing away, or is a known result: a value
+    oracle: a function that computes the same in another way, so that it gives nothing away; or a known value
     """
 
     def check(function):
         for arguments in cases:
             expected = oracle(*arguments) if callable(oracle) else oracle
-            came = function(*arguments)
-            if problem := _difference(came, expected, within):
+            result = function(*arguments)
+            if problem := _difference(result, expected, within):
                 print(f"FAIL  {function.__name__}({', '.join(map(_in_short, arguments))}): {problem}")
                 return False
         print(f"PASS  {function.__name__}: right for {len(cases)} case{'s' * (len(cases) > 1)}")
@@ -50,18 +50,18 @@ def gradients(make, name=None):
 
 
 def command(function):
-    """A check: what `mini-tf gradcheck` says of a function with an Example line."""
+    """A check: the verdict of `mini-tf gradcheck` on a function with an Example line."""
     return check_all(chosen([f"{function.__code__.co_filename}::{function.__name__}"], [], seed=0), seed=0) == 0
 
 
 def forward(check):
-    """A check of y alone, for a function that gives (y, backward)."""
+    """A check of y alone, for a function that returns (y, backward)."""
 
     def check_y(function):
         @functools.wraps(function)
         def y(*arguments):
-            came = function(*arguments)
-            return came[0] if isinstance(came, tuple) else came
+            result = function(*arguments)
+            return result[0] if isinstance(result, tuple) else result
 
         return check(y)
 
@@ -69,35 +69,36 @@ def forward(check):
 
 
 def both(*checks):
-    """A check: all of these, in order, up to the first that fails."""
+    """A check: all of these in order, up to the first failure."""
     return lambda function: all(check(function) for check in checks)
 
 
-def _difference(came, expected, within):
-    """What is wrong with an answer, in words; "" if nothing is."""
-    if came is None or came is ...:
+def _difference(result, expected, within):
+    """What is wrong with an answer, in words; "" if nothing."""
+    if result is None or result is ...:
         return "returned nothing; is there a return?"
     if isinstance(expected, (list, tuple)):
-        if not isinstance(came, (list, tuple)) or len(came) != len(expected):
-            return f"returned {_in_short(came)}, expected {len(expected)} values"
-        for number, pair in enumerate(zip(came, expected)):
+        if not isinstance(result, (list, tuple)) or len(result) != len(expected):
+            return f"returned {_in_short(result)}, expected {len(expected)} values"
+        for number, pair in enumerate(zip(result, expected)):
             if problem := _difference(*pair, within):
                 return f"value {number}: {problem}"
         return ""
     if isinstance(expected, str) or not np.issubdtype(np.asarray(expected).dtype, np.number):
-        return "" if np.array_equal(came, expected) else f"returned {_in_short(came)}, expected {_in_short(expected)}"
+        is_same = np.array_equal(result, expected)
+        return "" if is_same else f"returned {_in_short(result)}, expected {_in_short(expected)}"
     try:
-        came_array = np.asarray(came, dtype=np.float64)
+        result_array = np.asarray(result, dtype=np.float64)
     except (TypeError, ValueError):
-        return f"returned {_in_short(came)}, expected numbers"
-    if came_array.shape != np.shape(expected):
-        return f"returned shape {came_array.shape}, expected {np.shape(expected)}"
-    off = np.abs(came_array - expected)
+        return f"returned {_in_short(result)}, expected numbers"
+    if result_array.shape != np.shape(expected):
+        return f"returned shape {result_array.shape}, expected {np.shape(expected)}"
+    off = np.abs(result_array - expected)
     if np.all(off <= within * (1 + np.abs(expected))):   # not true of NaN
         return ""
     at = np.unravel_index(np.argmax(np.where(np.isnan(off), np.inf, off)), off.shape)
     place = f" at {', '.join(map(str, at))}" if at else ""
-    return f"returned {came_array[at]:.6g}{place}, expected {np.asarray(expected)[at]:.6g}"
+    return f"returned {result_array[at]:.6g}{place}, expected {np.asarray(expected)[at]:.6g}"
 
 
 def _in_short(value):

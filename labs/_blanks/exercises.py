@@ -1,4 +1,4 @@
-"""The blanks of the exercises: lines of the backward of each, {file: {variable: hints}}."""
+"""The blanks of the exercises: lines of each backward, {file: {variable: hints}}."""
 
 from _blanks import Blank, command
 

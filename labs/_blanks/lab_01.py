@@ -24,18 +24,18 @@ def likelihood(sequences, pi, A):
 
 
 def table(function):
-    """Whether next_words gives each word's share of the places after a history"""
+    """A check: next_words gives each word's share of the places after a history"""
     for history in (("the",), ("dog",), ("saw", "the"), (), ("ran",)):
         after = [TEXT[i] for i in range(len(history), len(TEXT)) if tuple(TEXT[i - len(history) : i]) == history]
-        came = function(TEXT, history)
-        if not isinstance(came, dict):
-            print(f"FAIL  next_words returned {came!r}, expected a dictionary {{word: probability}}")
+        result = function(TEXT, history)
+        if not isinstance(result, dict):
+            print(f"FAIL  next_words returned {result!r}, expected a dictionary {{word: probability}}")
             return False
-        for word in sorted({*TEXT, *came}):
+        for word in sorted({*TEXT, *result}):
             wanted = after.count(word) / max(len(after), 1)
-            if not abs(came.get(word, 0) - wanted) < 1e-9:
-                print(f"FAIL  next_words: p({word} | {' '.join(history)}) is {came.get(word)}, expected {wanted:.4g}, "
-                      f"in the text '{' '.join(TEXT)}'")  # fmt: skip
+            if not abs(result.get(word, 0) - wanted) < 1e-9:
+                print(f"FAIL  next_words: p({word} | {' '.join(history)}) is {result.get(word)}, expected "
+                      f"{wanted:.4g}, in the text '{' '.join(TEXT)}'")  # fmt: skip
                 return False
     print("PASS  next_words: right for 5 histories")
     return True

@@ -1,4 +1,4 @@
-"""The blanks of lab 02b: mixing two models, what a place contributes, the nearest words, how far predictions move."""
+"""The blanks of lab 02b: a mixture, the contribution of a position, the nearest words, how far predictions move."""
 
 import math
 
@@ -41,7 +41,7 @@ def nearest_one_by_one(word, table, among, most=5):
 
 
 def greatest_difference_of_an_event(p, q):
-    """Total variation in other words: the most by which the probability of any set of words differs"""
+    """Total variation in another form: the largest difference in the probability of any set of words"""
     return np.array([max(sum((a - b)[list(chosen)]) for chosen in sets(len(a))) for a, b in zip(p, q)])
 
 
@@ -57,8 +57,8 @@ APART = np.array([[0.0, 0.0, 0.5, 0.5]])
 BLANKS = [
     Blank("mixture", [
         "What is mixed are probabilities, not their logarithms: exp brings them back.",
-        "λ belongs to the network, 1 − λ to the n-gram model: with λ = 1 the network's own cross-entropy must come "
-        "out.",
+        "λ belongs to the network, 1 − λ to the n-gram model: with λ = 1 you must get the network's own "
+        "cross-entropy.",
         "Then take the logarithm, change the sign, and take the mean over the words.",
     ], same(mixture_one_by_one, (MODEL, NGRAM, 0.3), (MODEL, NGRAM, 1.0), (MODEL, NGRAM, 0.0), (NGRAM, NGRAM, 0.5))),
     Blank("by_place", [

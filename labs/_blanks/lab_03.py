@@ -1,4 +1,4 @@
-"""The blanks of lab 03: backpropagation through time, what each step contributes to it, and a gradient over d steps."""
+"""The blanks of lab 03: backpropagation through time, the contribution of each step, and a gradient over d steps."""
 
 from _blanks import Blank, both, gradients, same
 from mini_tf import ops
@@ -52,12 +52,12 @@ def slopes_case(B, T, k, seed):
 
 BLANKS = [
     Blank("rnn_by_hand.backward", [
-        "Go from step 3 to step 1. What arrives at h_t is dh[:, t − 1], from its own prediction, and what step t + 1 "
+        "Go from step 3 to step 1. The gradient of h_t is dh[:, t − 1], from its own prediction, plus what step t + 1 "
         "sends back; there is no step 4.",
-        "Through f: da_t is what arrives at h_t, times slope(h_t), entry by entry.",
-        "h_{t−1} went into step t through Wh, so that what it gets back is da_t times Wh, transposed.",
+        "Through f: da_t is the gradient of h_t times slope(h_t), entry by entry.",
+        "h_{t−1} went into step t through Wh, so it gets back da_t times Wh, transposed.",
         "Wx, Wh and b are the same at each step: add up x_tᵀ·da_t, h_{t−1}ᵀ·da_t and da_t. b was added to each of "
-        "the B texts, so that db sums over them, too. dx has a step axis: np.stack(…, axis=1).",
+        "the B texts, so db sums over them, too. dx has a step axis: np.stack(…, axis=1).",
     ], both(
         gradients(lambda function: (function, *network(2, 3, 4, 3, 0), "tanh"), "rnn_by_hand, tanh"),
         gradients(lambda function: (function, *network(2, 3, 4, 3, 1), "relu"), "rnn_by_hand, relu"),
@@ -65,7 +65,7 @@ BLANKS = [
     Blank("contributions", [
         "It is rnn_by_hand.backward as a loop over t, from the last step to the first, for the gradient of Wh alone.",
         "h has h_1 … h_T, but step t multiplies h_{t−1}: put h_0 in front and leave out the last state.",
-        "tanh has the slope 1 − h². What arrives at h_t is dh[:, t] and what step t + 1 sent back, at first 0.",
+        "tanh has the slope 1 − h². The gradient of h_t is dh[:, t] plus what step t + 1 sent back, at first 0.",
         "Keep the norm of each part and the sum of all parts. The norms belong in the order of the steps, and the loop "
         "finds the last one first.",
     ], same(step_by_step, case(1, 4, 3, 2, 5), case(3, 2, 2, 4, 6))),

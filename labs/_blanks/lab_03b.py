@@ -1,4 +1,4 @@
-"""The blanks of lab 03b: the loss at each step and its gradient, what a window sees, forgetting, one word read."""
+"""The blanks of lab 03b: the gradient of the loss at each step, windows, false histories, reading one word."""
 
 from _blanks import Blank, both, gradients, same
 from mini_tf import ops
@@ -9,7 +9,7 @@ WORDS = np.arange(12).reshape(2, 6)
 
 
 def readout_case(function):
-    """The loss of two texts of three steps, as the gradient checker wants it: following does not get a gradient"""
+    """The loss of two texts of three steps, in the form that the gradient checker needs: following gets no gradient"""
     rng = np.random.default_rng(0)
     following = np.array([[1, 4, 0], [3, 3, 2]])
     h, U, b_2 = rng.standard_normal((2, 3, 4)), rng.standard_normal((4, 5)), rng.standard_normal(5)
@@ -33,12 +33,12 @@ def kept_by_distance(windows, d, other):
     return np.where(distance <= d, windows, np.concatenate([other, windows[:, -1:]], axis=1))
 
 
-def unspoilt(function):
-    """Whether the windows are still what they were"""
+def leaves_windows_alone(function):
+    """A check: the windows are unchanged afterwards"""
     windows = WORDS.copy()
     function(windows, 2, -WORDS[:, :5])
     if not np.array_equal(windows, WORDS):
-        print("FAIL  forgotten: it changed the windows that it was given, expected a new array")
+        print("FAIL  forgotten: it changed its windows, expected a new array")
         return False
     return True
 
@@ -56,9 +56,9 @@ def weights(n, k, c, seed):
 BLANKS = [
     Blank("step_losses.backward", [
         "The gradient of −ln π(word) with respect to the scores is π minus the one-hot vector of the word.",
-        "Each step has a loss of its own, so that its row of π − y is scaled by its entry of dJ: dJ[..., None].",
+        "Each step has its own loss, so its row of π − y is scaled by its entry of dJ: dJ[..., None].",
         "The scores are h·U + b_2, a linear layer: dh is the gradient of the scores times U, transposed.",
-        "U and b_2 serve all texts and all steps, so that dU and db_2 sum over both axes; np.einsum does it with "
+        "U and b_2 are used in all texts and all steps, so dU and db_2 sum over both axes; np.einsum does it with "
         "btk,btc->kc.",
     ], gradients(readout_case, "step_losses")),
     Blank("windows_of", [
@@ -67,13 +67,13 @@ BLANKS = [
         "A loop over the places will do, or np.lib.stride_tricks.sliding_window_view, which gives all at once.",
     ], same(one_by_one, (WORDS, 2, 99), (WORDS, 9, 0), (WORDS[:1], 1, 7))),
     Blank("forgotten", [
-        "Work on a copy, or the windows are spoilt for the next d.",
-        "The last column is the word to predict. The d words before it stay, and so does it.",
+        "Work on a copy, or the windows are wrong for the next d.",
+        "The last column is the word to predict. It stays, and so do the d words before it.",
         "So all but the last d + 1 columns come from other, which has the same columns but for the last.",
-    ], both(unspoilt, same(kept_by_distance, *((WORDS, d, -WORDS[:, :5]) for d in (2, 0, 5))))),
+    ], both(leaves_windows_alone, same(kept_by_distance, *((WORDS, d, -WORDS[:, :5]) for d in (2, 0, 5))))),
     Blank("read_one", [
-        "Two lines, those of the formulas at the head of section 3.",
+        "Two lines: the formulas at the beginning of section 3.",
         "The old state and the new word go into one sum, with the bias, and through tanh.",
-        "The scores are made from the new state, not from the old one.",
+        "The scores are computed from the new state, not from the old one.",
     ], same(by_rnn, weights(3, 4, 5, 0), weights(2, 2, 3, 1))),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Blanks of lab 04, word embeddings: counting a pair, the eigenvalues of the model, the nearest words."""
+"""The blanks of lab 04, word embeddings: counting a pair, the eigenvalues of the model, the nearest words."""
 
 from _blanks import Blank, same
 
@@ -29,7 +29,7 @@ def by_angle(vectors, i, allowed, number=5):
 
 BLANKS = [
     Blank("count_pair", [
-        "Go through all places t where word i stands. Each is the centre of a window.",
+        "Go through all places t where word i occurs. Each is the centre of a window.",
         "The window reaches from W/2 places before t to W/2 places after it, both ends and the centre included.",
         "At the beginning of the text a window is cut off: a negative start of a slice would count from the end. Add "
         "up how often j is in each window.",
@@ -45,6 +45,6 @@ BLANKS = [
     Blank("nearest", [
         "The cosine of two vectors is the product of their directions, each vector divided by its length.",
         "With all directions as rows of a matrix, one product gives all cosines with word i.",
-        "Neither word i itself nor a word that is not allowed may win: give them a cosine below −1, and sort.",
+        "Neither word i itself nor a word that is not allowed may be returned: give them a cosine below −1, and sort.",
     ], same(by_angle, (VECTORS, 2, np.arange(12) % 3 != 1), (VECTORS, 7, np.ones(12, bool), 3))),
 ]  # fmt: skip

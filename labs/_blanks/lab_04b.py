@@ -1,4 +1,4 @@
-"""Blanks of lab 04b, attention from nothing: each step's backward."""
+"""The blanks of lab 04b, attention from scratch: each step's backward."""
 
 from _blanks import Blank, gradients
 
@@ -9,7 +9,7 @@ X = rng.standard_normal((2, 3, 4))                       # (B, T, n)
 
 BLANKS = [
     Blank("mean_of_words.backward", [
-        "Every word went into y in the same way, so every word gets the same gradient.",
+        "Every word contributes to y in the same way, so every word gets the same gradient.",
         "y = (1/T)·Σ_t x_t. By how much does an entry of y change if that entry of one x_t grows by 1?",
         "dy is (B, n), and what you return has X's shape, (B, T, n): the same row T times.",
     ], gradients(lambda f: (f, X))),

@@ -1,4 +1,4 @@
-"""Blanks of lab 05: a head, the squared error of an average with its gradients, and the table of averages."""
+"""The blanks of lab 05: a head, the squared error of an average with its gradients, and the table of averages."""
 
 from _blanks import Blank, both, gradients, same
 
@@ -33,8 +33,8 @@ def loss_only(check):
 
     def checked(function):
         def average_error(Phi, x):
-            came = function(Phi, x)
-            return came[0] if isinstance(came, tuple) else came
+            result = function(Phi, x)
+            return result[0] if isinstance(result, tuple) else result
 
         return check(average_error)
 

@@ -1,4 +1,4 @@
-"""Blanks of lab 06: the readout and its loss, with their gradients, and the two steps of writing."""
+"""The blanks of lab 06: the readout and its loss, with their gradients, and the two steps of generating text."""
 
 from _blanks import Blank, both, gradients, same
 
@@ -19,8 +19,8 @@ def loss_only(check):
 
     def checked(function):
         def cross_entropy(logits, targets):
-            came = function(logits, targets)
-            return came[0] if isinstance(came, tuple) else came
+            result = function(logits, targets)
+            return result[0] if isinstance(result, tuple) else result
 
         return check(cross_entropy)
 
@@ -67,10 +67,10 @@ BLANKS = [
     Blank("cross_entropy", [
         "Forward: softmax, then of each row the probability of its target: index pi with the numbers of the rows and "
         "the targets.",
-        "Its logarithm is below 0; the loss is not. The source forgets what makes the difference.",
-        "Backward: the derivative of −log π_target with respect to logit i is π_i, and one less at the target.",
-        "The loss is a mean over B rows, so each row's gradient has a factor. And the backward is given "
-        "dloss, and returns two things.",
+        "Its logarithm is below 0; the loss is not. The source forgets what turns one into the other.",
+        "Backward: the derivative of −log π_target with respect to logit i is π_i, minus 1 at the target.",
+        "The loss is a mean over B rows, so each row's gradient has a factor. And the backward takes "
+        "dloss, and returns two values.",
     ], both(loss_only(same(mean_surprise, (logits, targets), (3 * logits, targets))),
             gradients(lambda f: (f, logits, targets)))),
     Blank("draw", [
@@ -81,7 +81,7 @@ BLANKS = [
             (np.array([[0.25, 0.0, 0.75]] * 3), np.array([0.0, 0.25, 0.99])))),
     Blank("write", [
         "X always has T words: the last T of the prompt, with ABSENT in front of them if there are fewer.",
-        "In each round: scores of X, a choice, and then a history that has lost its first word and won the new one.",
+        "In each round: scores of X, a choice, and then a history without its first word, and with the new one.",
         "scores and choose work on batches: X[None] is a batch of one, and choose(…)[0] is its word.",
         "What is returned is only what was written, without the prompt, as an array.",
     ], same(written_from_the_end, *((toy_scores, np.array(prompt, dtype=int), 4, 12, most_probable)

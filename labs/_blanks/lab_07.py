@@ -34,7 +34,7 @@ def breadth_by_hand(A):
 
 
 def norm_by_ops(x, gamma, beta):
-    """mini_tf's layer norm over the last axis, of x with places and entries exchanged."""
+    """mini_tf's layer norm over the last axis, of x with positions and entries exchanged."""
     T = x.shape[1]
     normal, _ = ops.layer_norm(x.swapaxes(1, 2), np.ones(T), np.zeros(T))
     return normal.swapaxes(1, 2) * gamma + beta
@@ -53,8 +53,8 @@ BLANKS = [
             "np.arange(T) and the frequencies.",
             "np.cos and np.sin of that table give two tables (T, n/2). The columns of P alternate between them: "
             "cosine 1, sine 1, cosine 2, sine 2, …",
-            "np.stack(…, axis=-1) puts each cosine beside its sine, (T, n/2, 2); a reshape to T rows lays the pairs "
-            "end to end.",
+            "np.stack(…, axis=-1) puts each cosine next to its sine, (T, n/2, 2); a reshape to T rows lines the pairs "
+            "up.",
         ],
         same(encoding_by_hand, (4, [1.0, 2.0]), (5, [0.3, 1.7, 2.5])),
     ),
@@ -84,10 +84,10 @@ BLANKS = [
     Blank(
         "norm_over_time",
         [
-            "Forward as for layer norm, except that mean and variance are over axis 1, the places: x.mean(1, "
+            "Forward as for layer norm, except that mean and variance are over axis 1, the positions: x.mean(1, "
             "keepdims=True) has shape (B, 1, n).",
-            "gamma and beta serve every text and every place, so dbeta is the sum of dy over axes 0 and 1, and dgamma "
-            "that of dy·x̂.",
+            "gamma and beta are used at every position of every text, so dbeta is the sum of dy over axes 0 and 1, and "
+            "dgamma that of dy·x̂.",
             "One step back from y to x̂ is g = dy·γ. From x̂ to x there are three paths: directly, r·g; through μ, minus "
             "the mean of r·g over t; through r, minus r·x̂ times the mean of g·x̂ over t.",
             "Return y and the function backward(dy), which returns dx, dgamma, dbeta.",

@@ -40,9 +40,9 @@ BLANKS = [
             "Phi @ A gives the scores of all words at all places, (B, T, c). Subtract the largest of each row before "
             "exp, then divide by the row's sum: that is π.",
             "np.take_along_axis(pi, following[..., None], -1) picks π of the words that followed, (B, T, 1).",
-            "The gradient with respect to the scores is that of softmax and cross-entropy together: π, less 1 at the "
-            "right word, times dloss, divided by the B·T answers of the mean.",
-            "dPhi is a product with Aᵀ. A served every text and every place: its gradient sums over both, "
+            "The gradient with respect to the scores is that of softmax and cross-entropy together: π, minus 1 at the "
+            "right word, times dloss, divided by the B·T targets of the mean.",
+            "dPhi is a product with Aᵀ. A was used at every position of every text: its gradient sums over both, "
             "np.tensordot(…, ((0, 1), (0, 1))). Ids have no gradient: None.",
         ],
         both(forward(same(loss_by_hand, (Phi, A, following))),
@@ -51,10 +51,10 @@ BLANKS = [
     Blank(
         "where_it_looks",
         [
-            "Only the last query counts: A[:, :, -1] has shape (B, H, T), what it takes from each of the T words.",
+            "Only the last query counts: A[:, :, -1] has shape (B, H, T), its weight for each of the T words.",
             "The word itself is the last key, the word before it the one before that, the first word key 0, in the "
             "windows where ~is_break[:, 0].",
-            "For line breaks, sum the shares of all keys at which is_break is True; is_break[:, None] has an axis for "
+            "For line breaks, sum the weights of all keys at which is_break is True; is_break[:, None] has an axis for "
             "the heads.",
             "Average over the windows, and stack the four rows.",
         ],

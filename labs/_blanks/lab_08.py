@@ -1,4 +1,4 @@
-"""Lab 08: the parts of a translator."""
+"""The blanks of lab 08: the parts of a translator."""
 
 from _blanks import Blank, gradients, same
 from mini_tf.layers import MultiHeadAttention
@@ -39,7 +39,7 @@ def is_this_head(function):
     return same(head, tuple(inputs))(output) and gradients(lambda head_across: (head_across, *inputs))(function)
 
 
-def who_may_see_whom(ids):
+def mask_by_loops(ids):
     """Key by key"""
     B, T = ids.shape
     return np.array([[[j <= i and ids[b, j] >= 0 for j in range(T)] for i in range(T)] for b in range(B)])
@@ -83,6 +83,6 @@ BLANKS = [
             "np.tri(T, dtype=bool) is True on and below the diagonal: row i, columns j ≤ i.",
             "ids >= 0 has shape (B, T), one value for each key. Give it an axis for the queries: (B, 1, T).",
         ],
-        same(who_may_see_whom, (np.array([[0, 5, 7, 4], [0, 6, -1, -1]]),), (np.array([[0, 3, 1]]),)),
+        same(mask_by_loops, (np.array([[0, 5, 7, 4], [0, 6, -1, -1]]),), (np.array([[0, 3, 1]]),)),
     ),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Lab 08b: decoding, and BLEU."""
+"""The blanks of lab 08b: decoding, and BLEU."""
 
 from types import SimpleNamespace
 
@@ -37,24 +37,24 @@ def known_sentence(model, source):
 
 
 class TableWriter:
-    """What mini_tf's beam_search needs of a model, from follow(words)"""
+    """The interface that mini_tf's beam_search needs of a model, from follow(words)"""
 
     sentences = 1
 
     def __init__(self, follow, words):
-        self.follow, self.words, self.beginnings = follow, ["[SOS]", "[EOS]", "[UNK]", *words], [()]
+        self.follow, self.words, self.prefixes = follow, ["[SOS]", "[EOS]", "[UNK]", *words], [()]
 
     def read(self, words):
-        self.beginnings = [(*begin, self.words[i]) for begin, i in zip(self.beginnings, words[0]) if i != SOS] or [()]
+        self.prefixes = [(*begin, self.words[i]) for begin, i in zip(self.prefixes, words[0]) if i != SOS] or [()]
         with np.errstate(divide="ignore"):
-            return np.log([[[self.follow(begin).get(word, 0.0) for word in self.words] for begin in self.beginnings]])
+            return np.log([[[self.follow(begin).get(word, 0.0) for word in self.words] for begin in self.prefixes]])
 
     def choose(self, sentences, hypotheses):
-        self.beginnings = [self.beginnings[i] for i in hypotheses[0]]
+        self.prefixes = [self.prefixes[i] for i in hypotheses[0]]
 
 
 def chances(words):
-    """{word: probability} after a beginning, the same each time, as if a model had said so"""
+    """{word: probability} after a prefix, the same each time, as from a model"""
     p = np.random.default_rng([len(words), *(ord(word[0]) for word in words)]).dirichlet([0.7] * 4)
     return dict(zip(("a", "b", "c", "[EOS]"), p))
 
@@ -120,7 +120,7 @@ BLANKS = [
         [
             "Begin with an empty list of words. Ask the model for the scores after [SOS] and the words so far, take "
             "the best word, add it, and go on: at most model.T times.",
-            "model.logits wants batches: source[None], and an array with one row, SOS first. Of what it gives, only "
+            "model.logits wants batches: source[None], and an array with one row, SOS first. Of its result, only "
             "the last position of sentence 0 matters: [0, -1], c scores.",
             "Set the scores of SOS and UNK to −∞, in a copy, before you take the argmax. At EOS, return without it.",
         ],
@@ -129,12 +129,12 @@ BLANKS = [
     Blank(
         "beam_by_hand",
         [
-            "Keep two lists of pairs (words, ln p): the live beginnings, at first only ((), 0.0), and the final "
+            "Keep two lists of pairs (words, ln p): the live prefixes, at first only ((), 0.0), and the final "
             "candidates, at first none.",
-            "A step: continue every live beginning by every word that follow(words) names. ln p grows by the "
+            "A step: continue every live prefix by every word that follow(words) names. ln p grows by the "
             "logarithm of the word's probability. Sort the longer ones by ln p and keep the first `width`.",
-            "Of those kept, the ones whose last word is [EOS] are final; the others are live. Take the number of the "
-            "new final ones from width: their places are gone.",
+            "Of those kept, the ones whose last word is [EOS] are final; the others are live. Subtract the number of "
+            "new final ones from width: their places are taken.",
             "After the last step, final and live ones compete together, by ln p alone: max with a key.",
         ],
         finds_the_same,

@@ -1,4 +1,4 @@
-"""The blanks of lab 09: the timewise mean, attention from X·Xᵀ, queries, keys and values, what the gradient says."""
+"""The blanks of lab 09: the mean over time, attention from X·Xᵀ, queries, keys and values, contributions."""
 
 from _blanks import Blank, both, forward, gradients, same
 
@@ -10,7 +10,7 @@ batch, present = rng.standard_normal((3, 4, 2)), np.arange(4) < [[4], [2], [1]]
 
 
 def mean_by_loops(texts, present):
-    return np.array([np.mean([x for x, there in zip(text, row) if there], axis=0) for text, row in zip(texts, present)])
+    return np.array([np.mean(text[row], axis=0) for text, row in zip(texts, present)])
 
 
 def attention_by_loops(X):
@@ -23,7 +23,7 @@ def attention_by_loops(X):
 
 
 def contributions_by_loops(x, dx, instead=0.0):
-    """The change of dx·x as each word's vector is put in"""
+    """How much dx·x falls when each word's vector is replaced"""
     return np.array([np.dot(slope, vector) - np.dot(slope, instead + 0 * vector) for slope, vector in zip(dx, x)])
 
 
@@ -44,8 +44,8 @@ BLANKS = [
          "backward; it works along the last axis.",
          "Y = A·X uses X once more. From dY, what is dA, and which part of dX comes from this use of X?",
          "The softmax's backward turns dA into the gradient of the scaled scores. Mind the scale on the way to dS.",
-         "S_ij = x_i·x_j: a change of x_i acts on row i of S, as the word that looks, and on column i, as the word "
-         "looked at. So dX has a term with dS, one with its transpose, and the one from Y = A·X."],
+         "S_ij = x_i·x_j: a change of x_i acts on row i of S, as a query, and on column i, as a "
+         "key. So dX has a term with dS, one with its transpose, and the one from Y = A·X."],
         both(forward(same(attention_by_loops, (X,), (rng.standard_normal((3, 2)),))),
              gradients(lambda f: (f, X), "base_attention")),
     ),
@@ -61,7 +61,7 @@ BLANKS = [
     ),
     Blank(
         "contributions",
-        ["To first order, ln p changes by dx_t·(new vector − old vector). But what does it lose? Mind the sign.",
+        ["To first order, ln p changes by dx_t·(new vector − old vector). But how much does it fall? Mind the sign.",
          "A dot product for each word, that is, for each row: multiply entry by entry, and sum along the rows."],
         same(contributions_by_loops, (X, X[::-1]), (X, rng.standard_normal((4, 5)), X.mean(0))),
     ),

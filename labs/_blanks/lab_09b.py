@@ -1,4 +1,4 @@
-"""The blanks of lab 09b: a skip connection, BERT's way of hiding words, the loss and gradient of a linear probe."""
+"""The blanks of lab 09b: a skip connection, hiding words as BERT does, the loss and gradient of a linear probe."""
 
 from _blanks import Blank, both, gradients, same
 from _blanks.lab_09 import forward
@@ -47,8 +47,8 @@ BLANKS = [
     Blank(
         "with_skip",
         ["branch(x) gives two things: its y, and its own backward, a function of dy.",
-         "x is used twice: on its way through the branch, and on the way around it. Uses add, forward and backward.",
-         "On the way around, dy arrives unchanged; through the branch, as what the branch's backward gives."],
+         "x is used twice: in the branch, and on the path around it. Uses add up, forward and backward.",
+         "Around the branch, dy passes unchanged; through the branch, it becomes what the branch's backward returns."],
         both(forward(same(lambda x, branch: x + np.tanh(x), (x, branch))),
              gradients(lambda f: (lambda x: f(x, branch), x), "with_skip")),
     ),
@@ -56,7 +56,7 @@ BLANKS = [
         "read_and_asked",
         ["Three groups of words change or stay: np.where(condition, then, otherwise) makes such an array in one go.",
          "First put MASK where a word is chosen and its draw is below 0.8, then, in the result, the random words where "
-         "it is chosen and its draw lies between the two limits. The rest keeps what stands there.",
+         "it is chosen and its draw lies between the two limits. The rest stays as it is.",
          "The targets do not depend on draw: *all* chosen words are asked for, also those that are read as themselves. "
          "Everywhere else they are ABSENT."],
         same(word_by_word, words(0), words(1)),

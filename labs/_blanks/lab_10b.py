@@ -1,4 +1,4 @@
-"""The blanks of lab 10b: slopes by differences, the face of a wrong gradient, the cosine of two gradients."""
+"""The blanks of lab 10b: slopes by differences, slope and scatter of a wrong gradient, the cosine of two gradients."""
 
 from math import sqrt
 
@@ -25,17 +25,17 @@ def cube(x):
 
 
 def leaves_inputs_alone(function):
-    """Whether the inputs are the same afterwards"""
+    """A check: the inputs are unchanged afterwards"""
     x = drawn(4)
     before = x.copy()
     function(ops.tanh, [x])
     if not np.array_equal(x, before):
-        print("FAIL  measured_slopes: an input is changed afterwards; put the old value of each entry back")
+        print("FAIL  measured_slopes: an input has changed afterwards; restore the old value of each entry")
         return False
     return True
 
 
-def face_by_search(wrong, right):
+def slope_and_scatter_by_solver(wrong, right):
     """Least squares by NumPy's solver"""
     (slope,), *_ = np.linalg.lstsq(right[:, None], wrong, rcond=None)
     return slope, sqrt(sum((wrong - slope * right) ** 2) / sum(wrong**2))
@@ -70,9 +70,10 @@ BLANKS = [
         leaves_inputs_alone,
     )),
     Blank("slope_and_scatter", [
-        "The nearest slope·right is a projection: slope = (wrong·right)/(right·right), with dot products.",
+        "The slope·right nearest to wrong is a projection: slope = (wrong·right)/(right·right), with dot products.",
         "What is left, wrong − slope·right, has a length: np.linalg.norm. Divide it by the length of wrong.",
-    ], same(face_by_search, (drawn(20, seed=1), RIGHT), (3 * RIGHT + 0.1, RIGHT), (RIGHT - 0.3 * RIGHT**2, RIGHT))),
+    ], same(slope_and_scatter_by_solver, (drawn(20, seed=1), RIGHT), (3 * RIGHT + 0.1, RIGHT),
+            (RIGHT - 0.3 * RIGHT**2, RIGHT))),
     Blank("cosine", [
         "The cosine of two rows is their dot product divided by both lengths. So first make one long row of each "
         "gradient.",

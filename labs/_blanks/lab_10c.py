@@ -1,4 +1,4 @@
-"""The blanks of lab 10c: a measured matrix, what least squares leaves, the residuals of many candidates at once."""
+"""The blanks of lab 10c: a measured matrix, the residual of least squares, the residuals of many candidates at once."""
 
 from _blanks import Blank, both, same
 
@@ -22,18 +22,18 @@ def matrix_known(gradient, value):
 
 
 def leaves_value_alone(function):
-    """Whether the value is the same afterwards"""
+    """A check: the value is unchanged afterwards"""
     value = drawn(2, 2)
     before = value.copy()
     function(affine, value)
     if not np.array_equal(value, before):
-        print("FAIL  measured_matrix: the value is changed afterwards; add to a copy of it")
+        print("FAIL  measured_matrix: the value has changed afterwards; add to a copy of it")
         return False
     return True
 
 
-def rest_by_projection(J, missing):
-    """By the part of what is missing that is at right angles to all columns"""
+def residual_by_projection(J, missing):
+    """From the part of the missing gradient that is orthogonal to all columns"""
     U, sizes, _ = np.linalg.svd(J, full_matrices=False)
     U = U[:, sizes > 1e-10 * sizes.max()]
     return np.linalg.norm(missing - U @ (U.T @ missing)) / np.linalg.norm(missing)
@@ -48,7 +48,7 @@ def residuals_one_by_one(J, goal, V):
     return tuple(map(np.array, zip(*found)))
 
 
-FLAT = np.outer(drawn(6), drawn(4, seed=2))              # of rank 1, as behind a sum
+FLAT = np.outer(drawn(6), drawn(4, seed=2))              # of rank 1, as for an expression inside a sum
 
 BLANKS = [
     Blank("measured_matrix", [
@@ -57,12 +57,12 @@ BLANKS = [
         "The gradient may have any shape: ravel() makes a row of it. np.stack(…, axis=1) puts such rows side by "
         "side, as columns.",
     ], both(same(matrix_known, (affine, drawn(2, 2)), (affine, np.zeros((2, 2)))), leaves_value_alone)),
-    Blank("rest", [
+    Blank("least_residual", [
         "np.linalg.lstsq(J, missing) gives first the step for which J·step is nearest to what is missing.",
-        "J may have columns that are multiples of each other, as behind a sum: rcond=1e-10 lets lstsq ignore what is "
-        "rounding only.",
+        "J may have columns that are multiples of each other, as for an expression inside a sum: rcond=1e-10 makes "
+        "lstsq ignore what is only rounding.",
         "What is left is missing − J·step; take its length, relative to that of missing.",
-    ], same(rest_by_projection, (A, drawn(6, seed=3)), (FLAT, drawn(6, seed=3)), (A, A @ drawn(4, seed=4)))),
+    ], same(residual_by_projection, (A, drawn(6, seed=3)), (FLAT, drawn(6, seed=3)), (A, A @ drawn(4, seed=4)))),
     Blank("residuals", [
         "A row v of V changes the gradient by J·v. V @ J.T has that for all rows at once, a row of G each.",
         "For one row g, the best number is c = g·goal / g·g: least squares with a single unknown.",

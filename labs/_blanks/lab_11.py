@@ -48,7 +48,7 @@ def weights(targets, N):
 
 
 def ring(check, start):
-    """A check of one round of the ring, played by threads: N processes, arrays of p numbers
+    """A check of one round of the ring, simulated by threads: N processes, arrays of p numbers
 
     start(total, mine, rows): the array that a process starts with;  check: which rows have to be the sum's
     """
@@ -58,10 +58,10 @@ def ring(check, start):
             arrays = np.random.default_rng(p).standard_normal((N, p))
             total, queues = arrays.sum(0), {(a, b): queue.Queue() for a in range(N) for b in range(N)}
             pieces = [rows_of(r, N, p) for r in range(N)]
-            came = [start(total, array.copy(), rows) for array, rows in zip(arrays, pieces)]
+            results = [start(total, array.copy(), rows) for array, rows in zip(arrays, pieces)]
             with ThreadPoolExecutor(N) as pool:
-                list(pool.map(function, [Neighbours(r, N, queues) for r in range(N)], came))
-            for r, (array, rows) in enumerate(zip(came, pieces)):
+                list(pool.map(function, [Neighbours(r, N, queues) for r in range(N)], results))
+            for r, (array, rows) in enumerate(zip(results, pieces)):
                 wanted = check(rows, p)
                 if not np.allclose(array[wanted], total[wanted], rtol=0, atol=1e-12):
                     print(f"FAIL  {function.__name__}: with N = {N} processes and p = {p} numbers, process {r} has "

@@ -1,6 +1,6 @@
-"""What the labs draw again and again: panels, curves, bars, heat maps with words on the axes, and labels beside them.
+"""What all labs draw: panels, curves, bars, heat maps with words on the axes, and labels.
 
-Figures that only one lab draws are in this package too, in a file of its number.
+Figures that only one lab draws are in this package, too, in a file with its number.
 """
 
 from mini_tf.palette import BLACK, BLUE, COLOURS, GREEN, GREY, ORANGE, PURPLE, RED  # noqa: F401, for the labs' files
@@ -20,12 +20,12 @@ def panels(rows=1, columns=1, size=(7, 4), **options):
 
 
 def note(axes, text, at, shift=(0, 0), **options):
-    """Text beside a point of the picture, moved by so many points of print."""
+    """Text next to a point of the picture, shifted by so many points of print"""
     axes.annotate(text, at, xytext=shift, textcoords="offset points", **{"fontsize": 9} | options)
 
 
 def curves(axes, x, lines, style="-", colors=COLOURS, legend="best", **options):
-    """A line for each {label: values}, all over the same x, and a legend at `legend` (None: no legend).
+    """A line for each {label: values}, all over the same x, with a legend at `legend` (None: no legend)
 
     style: one for all lines, or one for each
     """
@@ -37,11 +37,11 @@ def curves(axes, x, lines, style="-", colors=COLOURS, legend="best", **options):
 
 
 def loss_curves(axes, rows, x="step", scale=1.0, label="{}", colors=(BLUE, RED), styles=("o-", "s-")):
-    """Training and validation loss from the rows of a History.
+    """Training and validation loss from the rows of a History
 
-    x       the column to draw them against, or the numbers themselves; a training loss, which is a mean since the
-            measurement before, is drawn between the two
-    scale   what the losses are multiplied by
+    x       the column to plot them against, or the numbers themselves; a training loss, which is the mean since the
+            previous measurement, is drawn between the two
+    scale   a factor for the losses
     label   the names in the legend, with {} for "training" and "validation"
     """
     at = [row[x] for row in rows] if isinstance(x, str) else x
@@ -53,14 +53,14 @@ def loss_curves(axes, rows, x="step", scale=1.0, label="{}", colors=(BLUE, RED),
 
 
 def level(axes, height, text="", place=0, shift=(4, 4), color="0.4", **options):
-    """A dashed horizontal line, and its name on it; place: 0 at the left end … 1 at the right end"""
+    """A dashed horizontal line with its name; place: from 0, at the left end, to 1, at the right end"""
     axes.axhline(height, color=color, linewidth=1, zorder=1, **{"linestyle": "--"} | options)
     side = "right" if place == 1 else "left"
     note(axes, text, (place, height), shift, xycoords=("axes fraction", "data"), ha=side, color=color)
 
 
 def levels(axes, heights, colors=GREY):
-    """Dashed horizontal lines, {label: height}, named to the right of the axes, no name on top of another.
+    """Dashed horizontal lines, {label: height}, named to the right of the axes without overlaps
 
     colors: one for all lines, or {label: color} for some of them
     """
@@ -76,7 +76,7 @@ def levels(axes, heights, colors=GREY):
 
 
 def bars(axes, names, series, form=None, width=0.8, colors=COLOURS, **options):
-    """Bars over the names: for each {label: values} one, side by side. form: how a value is written at its bar."""
+    """Bars for each name, one for each {label: values} side by side. form: how a value is written above its bar"""
     each, place = width / len(series), np.arange(len(names))
     for k, ((label, values), color) in enumerate(zip(series.items(), colors)):
         at = place + each * (k - (len(series) - 1) / 2)
@@ -87,7 +87,7 @@ def bars(axes, names, series, form=None, width=0.8, colors=COLOURS, **options):
 
 
 def stacked_bars(axes, x, series, colors=COLOURS, form="{:.0%}", least=0.025):
-    """Shares on top of each other, {label: shares} for each x; a share is written into its piece if there is room."""
+    """Stacked shares, {label: shares} for each x; a share is written into its piece if there is room"""
     bottom = np.zeros(len(x))
     for (label, shares), color in zip(series.items(), colors):
         pieces = axes.bar(x, shares, bottom=bottom, color=color, label=label)
@@ -97,17 +97,17 @@ def stacked_bars(axes, x, series, colors=COLOURS, form="{:.0%}", least=0.025):
 
 
 def word_axes(axes, rows, columns, **options):
-    """Words at the rows and columns of a matrix, instead of numbers."""
+    """Words as ticks of the rows and columns of a matrix"""
     axes.set_xticks(range(len(columns)), columns, **options)
     axes.set_yticks(range(len(rows)), rows, **{key: value for key, value in options.items() if key != "rotation"})
     axes.tick_params(length=0)
 
 
 def heat_map(axes, values, title="", words=None, columns=None, rotation=0, entries=None, fontsize=9, **options):
-    """A matrix as a picture.
+    """A matrix as a picture
 
-    words     at its rows, and at its columns too if those have no words of their own
-    entries   texts to write into its cells, in white where the cell is dark; "0" in grey
+    words     at its rows, and at its columns, too, unless `columns` are given
+    entries   texts for its cells, in white where the cell is dark; "0" in grey
     """
     image = axes.imshow(values, **{"aspect": "auto" if words is None else "equal"} | options)
     axes.spines[:].set_visible(True)
@@ -123,7 +123,7 @@ def heat_map(axes, values, title="", words=None, columns=None, rotation=0, entri
 
 
 def pictures(axes, images, cmap="gray_r", least=0.0, greatest=1.0):
-    """Images (number, height, width), each on one of the axes, without ticks."""
+    """Images (number, height, width), each on one of the axes, without ticks"""
     for each, image in zip(np.ravel(axes), images):
         drawn = each.imshow(image, cmap=cmap, vmin=least, vmax=greatest)
         each.spines[:].set_visible(True)
@@ -132,7 +132,7 @@ def pictures(axes, images, cmap="gray_r", least=0.0, greatest=1.0):
 
 
 def spread_words(axes, words, places, colors):
-    """Words at their places, numbers from 0 to 1 of the axes; one that would hide another is moved up or down."""
+    """Words at their places, from 0 to 1 on both axes; one that would cover another is moved up or down"""
     taken = []                                           # (x, y, half the width)
 
     def is_free(x, y, half):

@@ -20,7 +20,7 @@ def arrow(axes, start, end, label, place, bend=0.0):
 
 def draw_chain(axes, names, pi, A):
     """A Markov chain of two states as circles and arrows."""
-    axes.set(xlim=(-2.9, 2.9), ylim=(-1.75, 1.75), aspect="equal", title="The Markov chain that was counted")
+    axes.set(xlim=(-2.9, 2.9), ylim=(-1.75, 1.75), aspect="equal", title="The Markov chain from the counts")
     axes.axis("off")
     for x, s, color in ((-1.2, 0, "#F5D76E"), (1.2, 1, "#9CC3E6")):
         axes.add_patch(Circle((x, 0), 0.5, facecolor=color, edgecolor="0.25", linewidth=1.6))
@@ -32,21 +32,21 @@ def draw_chain(axes, names, pi, A):
 
 
 def weather(names, pi, A, a, over, best):
-    """The chain, and the log-likelihood over one entry of the diagonal of A at a time.
+    """The chain, and the log-likelihood as one entry of the diagonal of A is varied
 
     a     the values tried for the entry, an array
     over  two arrays of log-likelihoods, one for each of them
-    best  the log-likelihood of the chain that was counted
+    best  the log-likelihood of the chain from the counts
     """
     figure, (chain, likelihood) = panels(1, 2, (11, 4.2), width_ratios=[1.15, 1])
     draw_chain(chain, names, pi, A)
     for s, color, line in ((0, BLUE, "-"), (1, RED, "--")):
-        label = f"moving A({names[s]} → {names[s]}): top at {fraction(A[s, s])}"
+        label = f"varying A({names[s]} → {names[s]}): maximum at {fraction(A[s, s])}"
         likelihood.plot(a, over[s], line, color=color, linewidth=2, label=label)
         likelihood.plot(A[s, s], best, "o", color=color, markersize=8)
         likelihood.axvline(A[s, s], color=color, linestyle=":", linewidth=1)
-    likelihood.set(xlabel="the probability that is moved", ylabel="log-likelihood in nats", ylim=(-13, -5.5),
-                   title="Nothing else makes the ten days more likely")  # fmt: skip
+    likelihood.set(xlabel="the probability that is varied", ylabel="log-likelihood in nats", ylim=(-13, -5.5),
+                   title="No other chain makes the ten days more likely")  # fmt: skip
     likelihood.legend(loc="lower center", framealpha=1, edgecolor="none")
     return figure
 
@@ -64,7 +64,7 @@ def bigram_table(words, counts, probabilities):
 
 
 def sparsity(orders, c, words, grams, shares):
-    """How many n-grams there are, and what maximum likelihood says of the test words: shares {label: (orders,)}"""
+    """How many n-grams there are, and how maximum likelihood treats the test words: shares {label: (orders,)}"""
     figure, (sizes, parts) = panels(1, 2, (12, 6))
     sizes.semilogy(orders, [float(c) ** order for order in orders], "s--", color=RED, label="possible n-grams, $c^K$")
     sizes.axhline(words, color=GREY, linestyle=":", label=f"words of the training text, {words:,}")
@@ -75,7 +75,7 @@ def sparsity(orders, c, words, grams, shares):
               ylim=(1e1, 1e31))  # fmt: skip
     sizes.legend(frameon=False, loc="upper left")
     stacked_bars(parts, orders, shares, (BLUE, ORANGE, "#BBBBBB"))
-    parts.set(ylabel="share of the test words", title="What maximum likelihood says of new text", ylim=(0, 1.2))
+    parts.set(ylabel="share of the test words", title="What maximum likelihood says about new text", ylim=(0, 1.2))
     parts.set_yticks(np.linspace(0, 1, 6), [f"{share:.0%}" for share in np.linspace(0, 1, 6)])
     parts.legend(loc="upper center", frameon=False, fontsize=9)
     for axes in (sizes, parts):
@@ -84,16 +84,16 @@ def sparsity(orders, c, words, grams, shares):
 
 
 def kneser_ney(occurs, company, pairs, worked, D):
-    """How often words occur and in how many words' company, and three probabilities from order 0 to order 3.
+    """How often words occur and after how many different words, and three probabilities from order 0 to order 3
 
     occurs, company   {word: number};   pairs   {word: a word with about the same count and much more company}
-    worked            {(word, its fate): [(p_0, whether the word has a share of its own), (p_1, …), …]}
+    worked            {(word, its case): [(p_0, whether the word has a share of its own), (p_1, …), …]}
     """
     figure, (cloud, steps) = panels(1, 2, (12.5, 5), width_ratios=[1.15, 1])
     x, y = (np.array([numbers[w] for w in company], dtype=float) for numbers in (occurs, company))
     jitter = np.random.default_rng(0).uniform(0.88, 1.12, (2, len(x)))
     cloud.loglog(x * jitter[0], y * jitter[1], ".", markersize=2, color="#9DBBD0", alpha=0.6)
-    cloud.loglog([1, x.max()], [1, x.max()], ":", color=GREY, linewidth=1, label="each time after another word")
+    cloud.loglog([1, x.max()], [1, x.max()], ":", color=GREY, linewidth=1, label="each time after a different word")
     cloud.axhline(1, color=GREY, linestyle="--", linewidth=1, label="always after the same word")
     for word, partner in pairs.items():
         cloud.plot([occurs[word], occurs[partner]], [company[word], company[partner]], color=GREY, linewidth=0.7)
@@ -102,11 +102,11 @@ def kneser_ney(occurs, company, pairs, worked, D):
             note(cloud, w, (occurs[w], company[w]), shift, ha=side, color=color, fontsize=10,
                  bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5})  # fmt: skip
     cloud.set(xlabel="occurrences of the word", ylabel="different words before it", xlim=(0.7, 1e5), ylim=(0.6, 1e4),
-              title="Alike in count, not in company (a dot: a word, moved a little)")  # fmt: skip
+              title="Same count, different company (each dot is a word, jittered)")  # fmt: skip
     cloud.legend(frameon=False, loc="upper left")
 
-    for ((word, fate), row), color in zip(worked.items(), (BLUE, RED, GREY)):
-        steps.semilogy(range(4), [p for p, _ in row], "-", color=color, linewidth=1.5, label=f"{word}: {fate}")
+    for ((word, case), row), color in zip(worked.items(), (BLUE, RED, GREY)):
+        steps.semilogy(range(4), [p for p, _ in row], "-", color=color, linewidth=1.5, label=f"{word}: {case}")
         for order, (p, own) in enumerate(row):
             steps.plot(order, p, "o", markersize=8, markeredgecolor=color, markerfacecolor=color if own else "white")
             if order:
@@ -115,7 +115,7 @@ def kneser_ney(occurs, company, pairs, worked, D):
     p_0 = row[0][0]
     note(steps, f"1/c = {p_0:.1e}", (0, p_0), (0, 10), ha="center")
     steps.plot([], [], "o", color="0.3", label="filled: with a share of its own")
-    steps.plot([], [], "o", markeredgecolor="0.3", markerfacecolor="white", label="hollow: only what was handed down")
+    steps.plot([], [], "o", markeredgecolor="0.3", markerfacecolor="white", label="hollow: only what was passed down")
     steps.set_xticks(range(4), ["p₀\nuniform", "p₁\nno history", "p₂\nafter “of”", "p₃\nafter “Duke of”"])
     steps.set_yticks(10.0 ** np.arange(-7, 1))
     steps.set(ylabel="probability (logarithmic)", xlim=(-0.4, 3.4), ylim=(5e-8, 50),
@@ -125,7 +125,7 @@ def kneser_ney(occurs, company, pairs, worked, D):
 
 
 def smoothing(discounts, valley, best_D, orders, losses, uniform):
-    """The choice of D on the validation words, {order: losses}; all smoothings on the test words, {label: losses}."""
+    """The choice of D on the validation words, {order: losses}; all smoothings on the test words, {label: losses}"""
     figure, (choice, overview, closer) = panels(1, 3, (14, 4.8))
     curves(choice, discounts, {f"order {order}": row for order, row in valley.items()}, ("^-", "o-", "s-"),
            (ORANGE, BLUE, PURPLE))  # fmt: skip
@@ -157,7 +157,7 @@ def reciting(lengths, of_the_test):
            ("-", "--", "-"), (BLUE, RED, GREEN))  # fmt: skip
     over_time.legend(frameon=False, loc="upper left", ncols=2)
     over_time.set(xlabel="written word", ylabel="length of the passage, in words", yscale="log", ylim=(0.8, 600),
-                  title="Maximum likelihood: the longest known passage that ends here")  # fmt: skip
+                  title="Maximum likelihood: longest copied passage that ends at each word")  # fmt: skip
     for (name, by_order), color, marker in zip(lengths.items(), (BLUE, ORANGE), "o^"):
         for line, label, measure in (("-", "longest", np.max), (":", "mean", np.mean)):
             over_order.plot(orders, [measure(by_order[order]) for order in orders], marker + line, color=color,

@@ -8,7 +8,7 @@ import numpy as np
 def likeness(words, matrices):
     """Cosines of words, {title: (words, words)}"""
     figure, places = panels(1, 3, (11, 3.9))
-    figure.suptitle("How alike are two words?")
+    figure.suptitle("How similar are two words?")
     for axes, (title, matrix) in zip(places, matrices.items()):
         entries = [[f"{value:.1f}".replace("-0.0", "0.0") for value in row] for row in matrix]
         image = heat_map(axes, matrix, title, words, rotation=45, entries=entries, cmap="PuOr_r", vmin=-1, vmax=1)
@@ -42,11 +42,11 @@ def compositions(phrases, composed):
         axes.spines[:].set_visible(False)
         axes.set_title(f"{name}: {size} numbers, the rows are {'the same' if same else 'different'}", loc="left",
                        fontsize=10)  # fmt: skip
-        axes.set(xlim=(-0.5, widest - 0.5), xticks=[])   # numbers of the same width in all three
+        axes.set(xlim=(-0.5, widest - 0.5), xticks=[])   # entries of the same width in all three
         axes.set_yticks(range(len(phrases)), phrases, fontsize=9)
         axes.tick_params(length=0)
         if size == widest:
-            axes.set_xticks((np.arange(3) + 0.5) * size / 3 - 0.5, ["place 1", "place 2", "place 3"])
+            axes.set_xticks((np.arange(3) + 0.5) * size / 3 - 0.5, ["position 1", "position 2", "position 3"])
             for place in (1, 2):
                 axes.axvline(place * size / 3 - 0.5, color="black", linewidth=1.5)
         else:
@@ -64,14 +64,14 @@ def training(rows, lines, words, short_runs, times_over, few):
     left.set_title(f"{words:,} training words; dashed: on the test words")
     for (label, run), color in zip(short_runs.items(), (RED, BLUE)):
         loss_curves(right, run, times_over, label=f"{{}}, {label}", colors=(color, color), styles=("o--", "s-"))
-    right.set(title=f"Overfitting: only {few:,} words, again and again", xlabel="times over the text")
+    right.set(title=f"Overfitting: only {few:,} words, read repeatedly", xlabel="times over the text")
     for axes in (left, right):
         axes.legend(frameon=False, fontsize=9)
     return figure
 
 
 def windows(compared, bars, steps, lengths):
-    """Test losses {composition: {T: loss}} with those of counting as lines; how much each place counts."""
+    """Test losses {composition: {T: loss}} with those of counting as lines; how much each position counts."""
     figure, (left, right) = panels(1, 2, (11, 4.4), width_ratios=[1.3, 1])
     for (name, by_length), style, color in zip(compared.items(), ("o-", "D", "s"), (BLUE, RED, ORANGE)):
         left.plot(list(by_length), list(by_length.values()), style, color=color, markersize=7, label=name)
@@ -88,7 +88,7 @@ def windows(compared, bars, steps, lengths):
     right.bar(range(len(lengths), 0, -1), lengths, color=BLUE)
     right.set_xticks(range(1, len(lengths) + 1))
     right.invert_xaxis()
-    right.set(title=f"T = {len(lengths)}: how much each place counts", xlabel="words back from the target",
+    right.set(title=f"T = {len(lengths)}: how much each position counts", xlabel="words back from the target",
               ylabel="mean length of $x_t W_t$")  # fmt: skip
     return figure
 

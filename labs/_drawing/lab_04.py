@@ -40,18 +40,18 @@ def eigenvalues(values, predicted, counts):
     """All (n,), in falling order."""
     figure, (left, right) = panels(1, 2, size=(10, 4))
     rank = np.arange(1, len(values) + 1)
-    curves(left, rank, {"eigenvalue λ_r of C": values, "of the model, from counts alone": predicted,
+    curves(left, rank, {"eigenvalue λ_r of C": values, "prediction from counts alone": predicted,
                         "count of the r-th word": counts}, ("-", "--", ":"))  # fmt: skip
     left.set(xscale="log", yscale="log", title="Eigenvalues of C, and the counts of words", xlabel="r")
-    curves(right, rank, {"model": predicted / values - 1, "count of the r-th word": counts / values - 1}, ("--", ":"),
-           colors=(ORANGE, GREEN))  # fmt: skip
+    curves(right, rank, {"prediction": predicted / values - 1, "count of the r-th word": counts / values - 1},
+           ("--", ":"), colors=(ORANGE, GREEN))  # fmt: skip
     right.axhline(0, color="0.6", linewidth=0.8)
-    right.set(xscale="log", title="How far off, relative to λ_r", xlabel="r", ylim=(-0.8, 0.8))
+    right.set(xscale="log", title="Relative error", xlabel="r", ylim=(-0.8, 0.8))
     return figure
 
 
 def energy(counts, kept, last_value, over_words, over_text, named):
-    """What is kept of each word against its count; named {word: its index}"""
+    """Energy kept of each word against its count; named {word: its index}"""
     figure, axes = panels(size=(7.5, 5))
     jitter = np.random.default_rng(0).uniform(0.85, 1.15, len(counts))
     axes.plot(counts * jitter, kept, ".", color=BLUE, markersize=2.5, alpha=0.4)

@@ -1,4 +1,4 @@
-"""Figures of lab 04b, attention from nothing."""
+"""Figures of lab 04b, attention from scratch."""
 
 from _drawing import BLUE, GREEN, ORANGE, bars, curves, heat_map, panels
 
@@ -6,11 +6,11 @@ import numpy as np
 
 
 def step(labels, weights, gradient):
-    """What the last card looks at, {head: weights (T,)}, and the size of the gradient that reaches each card (T,)."""
+    """The last card's attention, {head: weights (T,)}, and the size of the gradient that reaches each card (T,)"""
     figure, (left, right) = panels(1, 2, (9, 3))
     places = np.arange(len(labels))
     bars(left, labels, weights, colors=(BLUE, ORANGE))
-    left.set(title="weight of each card, seen from the last", ylim=(0, 1.05))
+    left.set(title="weight of each card for the last one", ylim=(0, 1.05))
     if len(weights) > 1:
         left.legend(frameon=False)
     right.bar(places, gradient, 0.8, color=GREEN)
@@ -26,7 +26,7 @@ def slopes(sizes, passed):
     figure, axes = panels(size=(6.5, 3.6))
     curves(axes, sizes, passed, "o-")
     axes.set(xscale="log", yscale="log", xlabel="m, size of queries and keys", ylabel="‖dS‖/‖dA‖, median",
-             title="What softmax lets through of the gradient")  # fmt: skip
+             title="Share of the gradient that softmax passes")  # fmt: skip
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axes.minorticks_off()
     return figure

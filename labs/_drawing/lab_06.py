@@ -6,11 +6,11 @@ import numpy as np
 
 
 def overfitting(times, losses, words, unigram):
-    """{which words: losses} against how often the same text was read."""
+    """{which words: losses} against how often the same text was read"""
     figure, axes = panels(size=(7, 4))
     curves(axes, times, losses, ("o-", "s-"))
     level(axes, unigram, f"unigram  {unigram:.2f}", place=1, shift=(-4, 4))
-    axes.set_title("The same short text, again and again", fontsize=11)
+    axes.set_title("Overfitting: the same short text, read repeatedly", fontsize=11)
     axes.set(xlabel=f"times over the same {words:,} words", ylabel="cross-entropy in nats per word")
     return figure
 
@@ -21,14 +21,14 @@ def where_the_loss_comes_from(shares):
     words, loss = 100 * np.array(list(shares.values())).T
     bars(axes, list(shares), {"of the test words": words, "of the test loss": loss}, form="%.0f %%")
     axes.set_title("Rare words cost more than their share", fontsize=11)
-    axes.set(xlabel="how often the word occurs in the words learned from", ylabel="share in %")
+    axes.set(xlabel="how often the word occurs in training", ylabel="share in %")
     axes.margins(y=0.12)
     axes.legend(frameon=False, loc="upper left")
     return figure
 
 
 def temperature(distributions, history):
-    """{label: probabilities}: how much the r most probable words have together, for each r."""
+    """{label: probabilities}: the total probability of the r most probable words, for each r"""
     figure, axes = panels(size=(7.5, 4))
     together = {label: np.cumsum(-np.sort(-pi)) for label, pi in distributions.items()}
     axes.axvline(10, color="0.5", linestyle="--", linewidth=1)
@@ -36,22 +36,22 @@ def temperature(distributions, history):
     (words,) = {len(pi) for pi in together.values()}
     curves(axes, np.arange(1, words + 1), together, ("--", "-", ":"), legend="lower right")
     axes.set_title(f"π after “{history}”", fontsize=11)
-    axes.set(xscale="log", ylim=(0, 1.02), xlabel="this many of the most probable words",
+    axes.set(xscale="log", ylim=(0, 1.02), xlabel="number of most probable words",
              ylabel="their total probability")  # fmt: skip
     axes.set_xticks([1, 10, 100, 1000, 10_000], ["1", "10", "100", "1,000", "10,000"])
     return figure
 
 
 def sureness(visible, like, prompts, n):
-    """How flat π is against how many words of the history are of the n most frequent; {label: (how many, how flat)}."""
+    """Flatness of π against the number of frequent words in the history; prompts {label: (number, flatness)}"""
     figure, axes = panels(size=(7, 4))
     axes.scatter(visible, like, s=9, color=BLUE, alpha=0.4, linewidths=0)
     for label, (many, flat) in prompts.items():
         axes.plot(many, flat, "D", color=RED, markersize=7)
         note(axes, label, (many, flat), (9, 9), color=RED, fontsize=11, fontweight="bold")
-    axes.set_title("Each dot is a history of the test: the more frequent words, the surer", fontsize=11)
-    axes.set(yscale="log", xlabel=f"how many of its 64 words are of the n = {n} most frequent",
-             ylabel="π as flat as so many\nequally likely words")  # fmt: skip
+    axes.set_title("Test histories: the more frequent words, the surer the model", fontsize=11)
+    axes.set(yscale="log", xlabel=f"how many of its 64 words are among the n = {n} most frequent",
+             ylabel="π is as flat as for this many\nequally likely words")  # fmt: skip
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.xaxis.get_major_locator().set_params(integer=True)
     return figure

@@ -6,13 +6,13 @@ import numpy as np
 
 
 def positions(codes):
-    """{name: P (T, n)}, and below the similarity of any two places"""
+    """{name: P (T, n)}, and below the similarity of any two positions"""
     figure, grid = panels(2, len(codes), (9, 5.6))
     for (name, P), (above, below) in zip(codes.items(), grid.T):
         image = heat_map(above, P, name, cmap="RdBu", vmin=-1, vmax=1)
-        above.set(xlabel="column of P", ylabel="place t")
+        above.set(xlabel="column of P", ylabel="position t")
         heat_map(below, P @ P.T / (P.shape[1] / 2), "P·Pᵀ / (n/2)", cmap="RdBu", vmin=-1, vmax=1)
-        below.set(xlabel="place u", ylabel="place t")
+        below.set(xlabel="position u", ylabel="position t")
     figure.colorbar(image, ax=grid, shrink=0.6)
     return figure
 
@@ -49,7 +49,7 @@ def word_maps(words, matrices, label, columns=3, size=(9.5, 3.9), xlabel="key", 
 
 
 def by_place(losses):
-    """Losses by place, {name: (windows, T)}: each model after the first beside the first, ± two standard errors"""
+    """Losses by position, {name: (windows, T)}: each model after the first minus the first, ± two standard errors"""
     (_, right), *others = losses.items()
     figure, grid = panels(1, len(others), (10, 3.8))
     for axes, (name, wrong), color in zip(grid, others, (BLUE, RED)):
@@ -59,6 +59,6 @@ def by_place(losses):
         axes.fill_between(place, mean - error, mean + error, color=color, alpha=0.25, linewidth=0)
         axes.plot(place, mean, "o-", color=color, ms=4)
         level(axes, 0, "the right model", place=0.02)
-        note(axes, "last place", (place[-1], mean[-1]), (-8, 0), ha="right", va="center", color=color)
-        axes.set(title=name, xlabel="place in the window", ylabel="loss against the right model, nats")
+        note(axes, "last position", (place[-1], mean[-1]), (-8, 0), ha="right", va="center", color=color)
+        axes.set(title=name, xlabel="position in the window", ylabel="loss minus the right model's, nats")
     return figure

@@ -6,9 +6,9 @@ import numpy as np
 
 
 def variants(runs, baselines):
-    """Validation losses, {name: (steps, answers learned from, losses, test loss)}, the last of the shared readout
+    """Validation losses, {name: (steps, targets learned from, losses, test loss)}, the last of the shared readout
 
-    Left the models "vec" against the first of them, right the first and the last; lines {label: loss}
+    Left, the models "vec" minus the first of them; right, the first and the last; lines {label: loss}
     """
     figure, (left, right) = panels(1, 2, (11, 4.2))
     *vec, (last, (_, last_answers, last_losses, last_test)) = runs.items()
@@ -17,12 +17,12 @@ def variants(runs, baselines):
     lines = {name: np.subtract(losses, reference) for name, (_, _, losses, _) in vec[1:]}
     curves(left, steps, lines, ("o-", "s--", "^-.", "D:"), COLOURS[1:], ms=4)
     level(left, 0, first, place=1, shift=(-4, -12))
-    left.set(xlabel="step", ylabel=f"validation loss against {first}, nats per word")
+    left.set(xlabel="step", ylabel=f"validation loss minus that of {first}, nats per word")
     right.plot(answers, reference, "o-", color=BLUE, ms=4, label=f"{first}, test {test:.2f}")
     right.plot(last_answers, last_losses, "s-", color=BLACK, ms=4, label=f"{last}, test {last_test:.2f}")
     for name, loss in baselines.items():
         level(right, loss, f"{name}  {loss:.2f}", place=0.01, shift=(0, 4))
-    right.set(xscale="log", xlabel="answers learned from", ylabel="validation loss, nats per word")
+    right.set(xscale="log", xlabel="targets learned from", ylabel="validation loss, nats per word")
     right.legend(frameon=False, fontsize=9)
     return figure
 
@@ -32,7 +32,7 @@ def history(lengths, losses, errors):
     figure, axes = panels(size=(7, 3.6))
     axes.errorbar(lengths, losses, errors, fmt="o-", color=BLUE, capsize=3, ms=4)
     axes.set(xscale="log", xlabel="words of history", ylabel="test loss, nats per word")
-    axes.set_title("bars: two standard errors of the difference to the longest history", fontsize=10)
+    axes.set_title("bars: two standard errors of the difference from the longest history", fontsize=10)
     axes.set_xticks(lengths, lengths)
     axes.minorticks_off()
     return figure

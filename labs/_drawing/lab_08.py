@@ -23,7 +23,7 @@ def positions(P, by_distance):
 def scaling(sizes, rows):
     """{"with …": [(variance of scores, largest weight, gradient) for each size]}"""
     figure, places = panels(1, 3, (11, 3.4))
-    titles = "variance of the scores", "largest of 16 weights", "gradient that arrives, ‖dscores‖/‖dA‖"
+    titles = "variance of the scores", "largest of 16 weights", "gradient that passes, ‖dscores‖/‖dA‖"
     for i, (axes, title) in enumerate(zip(places, titles)):
         lines = {name: [row[i] for row in of] for name, of in rows.items()}
         curves(axes, sizes, lines, "o-", colors=(RED, BLUE), legend="best" if i == 0 else None)
@@ -91,7 +91,7 @@ def heads(read, written, across):
             image = heat_map(axes, across[l, h], f"layer {l + 1}, head {h + 1}", written, read, rotation=90,
                              fontsize=9, cmap="Blues", vmin=0, vmax=1)  # fmt: skip
         row[0].set_ylabel("about to be written")
-    figure.supxlabel("French word looked at", fontsize=10)
+    figure.supxlabel("French word attended to", fontsize=10)
     figure.colorbar(image, ax=grid, shrink=0.7, label="share of the row's attention")
     return figure
 
@@ -104,13 +104,13 @@ def attention(shown, head):
                          vmax=1)  # fmt: skip
     row[0].set_ylabel("English word about to be written")
     figure.colorbar(image, ax=row, shrink=0.7, label="share of the row's attention")
-    figure.supxlabel("French word looked at", fontsize=10)
+    figure.supxlabel("French word attended to", fontsize=10)
     figure.suptitle(f"Attention from English to French, layer {head[0] + 1}, head {head[1] + 1}", fontsize=12)
     return figure
 
 
 def tree(table, found):
-    """A tree of beginnings with their probabilities; the two sentences of `found`, {sentence: width}, are coloured."""
+    """A tree of prefixes with their probabilities; the two sentences of `found`, {sentence: width}, are coloured"""
     figure, axes = panels(size=(9, 4))
     leaves = [f"{begin} {word}" for begin, row in table.items() if len(begin.split()) == 2 for word in row]
     height = {leaf: -row for row, leaf in enumerate(leaves)}
@@ -149,7 +149,7 @@ def beams(widths, rows):
     """{model: [row of the table for each width]}"""
     figure, places = panels(1, 4, (12.5, 3.3))
     titles = {
-        "bleu": "BLEU", "log p": "mean ln p of what is found", "length": "words written per reference word",
+        "bleu": "BLEU", "log p": "mean ln p of the translations", "length": "words written per reference word",
         "seconds": "seconds for all sentences",
     }  # fmt: skip
     for axes, (key, title) in zip(places, titles.items()):

@@ -1,4 +1,4 @@
-"""Figures of lab 09: attention from XXᵀ on, and a classifier of texts made of it."""
+"""Figures of lab 09: attention from XXᵀ on, and a text classifier built on it."""
 
 from _drawing import BLUE, COLOURS, GREY, ORANGE, RED, curves, heat_map, level, loss_curves, note, panels
 
@@ -23,10 +23,10 @@ def scaling(sizes, weights, gradients):
     style, colors = ("o--", "o-", "s--", "s-"), (RED, RED, BLUE, BLUE)
     curves(left, sizes, weights, style, colors=colors, legend="center right", ms=4)
     curves(right, sizes, gradients, style, colors=colors, legend=None, ms=4)
-    level(left, 1 / 16, "1/16: all words alike", place=1, shift=(-4, 4))
-    left.set(title="weight of a word for itself, of 16 words", ylim=(0, 1.05))
+    level(left, 1 / 16, "1/16: equal weights", place=1, shift=(-4, 4))
+    left.set(title="a word's weight for itself, among 16 words", ylim=(0, 1.05))
     right.set(title="gradient through softmax, ‖dS‖/‖dA‖", yscale="log", ylim=(1e-4, 1))
-    note(right, "XXᵀ falls on", (0.4, 0.03), xycoords="axes fraction", color=RED)
+    note(right, "XXᵀ falls further", (0.4, 0.03), xycoords="axes fraction", color=RED)
     for axes in (left, right):
         axes.set(xlabel="n, size of a word vector", xscale="log")
         axes.set_xticks(sizes, sizes)
@@ -40,8 +40,8 @@ def masks(words, maps):
     for axes, (title, weights) in zip(row, maps.items()):
         entries = [[f"{value:.2f}" if value else "0" for value in of] for of in weights]
         heat_map(axes, weights, title, words, entries=entries, fontsize=10, cmap="Blues", vmin=0, vmax=1)
-        axes.set(xlabel="word looked at, j")
-    row[0].set_ylabel("word that looks, i")
+        axes.set(xlabel="key j")
+    row[0].set_ylabel("query i")
     return figure
 
 
@@ -50,7 +50,7 @@ def order(steps, runs, coin):
     figure, axes = panels(size=(7.5, 3.8))
     styles = ["o-", "s--", "^:", "o-", "s--"]
     curves(axes, steps, runs, styles, legend="center right", ms=4)
-    level(axes, coin, "a coin: ln 2; the first three models do not leave it", place=1, shift=(-4, 4))
+    level(axes, coin, "a coin toss: ln 2; the first three models stay there", place=1, shift=(-4, 4))
     axes.set(xlabel="step", ylabel="validation loss in nats", ylim=(0, 0.8), title="Who won? Only the order can tell")
     return figure
 
@@ -83,7 +83,7 @@ def learning(runs):
         loss_curves(axes, rows, label="{}")
         best = min(rows, key=lambda row: row["validation_loss"])
         axes.axvline(best["step"], color="0.6", linewidth=1, linestyle=":")
-        level(axes, np.log(2), "a coin: ln 2", place=1, shift=(-4, -13))
+        level(axes, np.log(2), "a coin toss: ln 2", place=1, shift=(-4, -13))
         axes.set(title=name, ylabel="cross-entropy in nats per sentence")
     row[1].set_ylabel("")
     row[0].legend(["training, with dropout", "validation", "best validation loss"], frameon=False, fontsize=9,
@@ -132,10 +132,10 @@ def looking(attention, contribution, rank, falls):
 
 
 def padding(counts, changes):
-    """{model: mean change of p by how much padding follows a text}"""
+    """{model: mean change of p by the number of padding words}"""
     figure, axes = panels(size=(7.5, 3.8))
     curves(axes, counts, changes, ["o-", "s--", "^-."], colors=(BLUE, RED, ORANGE), ms=5)
-    axes.set(xlabel="words of padding behind the text", ylabel="mean change of p(positive)",
-             title="How much the answer depends on the length of the others in the batch")  # fmt: skip
+    axes.set(xlabel="words of padding after the text", ylabel="mean change of p(positive)",
+             title="How much the answer depends on the length of the other texts")  # fmt: skip
     axes.title.set_fontsize(11)
     return figure

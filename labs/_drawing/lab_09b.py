@@ -1,4 +1,4 @@
-"""Figures of lab 09b: small language models, masked words, probes, word vectors used again."""
+"""Figures of lab 09b: small language models, masked words, probes, reused word vectors."""
 
 import textwrap
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def one_attention(histories, heights, attention):
-    """{model: rows of a History}, {name: validation loss} of what needs no network, {model: attention by distance}"""
+    """{model: rows of a History}, {name: validation loss} of the baselines, {model: attention by distance}"""
     figure, (left, right) = panels(1, 2, (11, 3.9), width_ratios=(1.25, 1))
     steps = [row["step"] for row in next(iter(histories.values()))]
     losses = {name: [row["validation_loss"] for row in rows] for name, rows in histories.items()}
@@ -97,6 +97,6 @@ def origins(table, heights):
     names = {"largest": "largest genre", "bayes": "naive Bayes", "logistic": "logistic regression"}
     _room_for(axes, heights)
     levels(axes, {names[name]: height for name, height in heights.items()})
-    axes.set(xlabel="word vectors to start from", ylabel="accuracy on plays not read,\nmean ± deviation over the seeds")
+    axes.set(xlabel="word vectors to start from", ylabel="accuracy on held-out plays,\nmean ± deviation over the seeds")
     axes.legend(frameon=False, fontsize=9, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
     return figure

@@ -14,7 +14,7 @@ def finite_differences(steps, errors, orders):
             best = error.argmin()
             axes.loglog(steps, error, color=color, label=f"{name}: slope {orders[name]}")
             axes.loglog(steps[best], error[best], "o", color=color)
-        axes.plot([], [], "o", color="0.6", label="its least error")
+        axes.plot([], [], "o", color="0.6", label="least error")
         axes.loglog(steps, epsilon / steps, "--", color="0.6", label="rounding ε/h: slope −1")
         axes.set(title=f"{dtype.__name__}, ε = {epsilon:.1e}", xlabel="step h", ylim=(1e-14, 10), xlim=(1e-15, 2))
         axes.legend(frameon=False, fontsize=9, loc="lower left" if dtype is np.float32 else "upper center")
@@ -30,7 +30,7 @@ def gelu(x, y, slope, errors):
     left.set(xlim=(-4, 3), ylim=(-0.5, 3), title="GELU and its slope", xlabel="x")
     for k, (axes, name) in enumerate(zip(right, ("y", "dy/dx"))):
         curves(axes, x, {label: 1e4 * both[k] for label, both in errors.items()}, legend="upper left")
-        axes.set(title=f"error of {name} by tanh, times 10⁴", xlabel="x", ylim=(-9, 12.5))
+        axes.set(title=f"error of {name} with tanh, times 10⁴", xlabel="x", ylim=(-9, 12.5))
     return figure
 
 
@@ -89,7 +89,7 @@ def faces(pairs):
         axes.tick_params(labelsize=8)
     figure.supxlabel("right gradient", fontsize=10)
     figure.supylabel("wrong gradient", fontsize=10)
-    figure.legend([points, diagonal], ["an entry of the gradient", "wrong = right: where a right gradient lies"],
+    figure.legend([points, diagonal], ["an entry of the gradient", "wrong = right: a right gradient lies here"],
                   frameon=False, fontsize=9, ncols=2, loc="outside upper center")  # fmt: skip
     return figure
 
@@ -106,6 +106,6 @@ def wrong_training(runs, start):
         left.plot((0, *at), (start, *losses), label=f"{name}, test {test:.2f}", **style)
         right.plot(at, losses - reference, marker="o", ms=3, **style)
     left.set(title="validation loss, nats per word", xlabel="step")
-    right.set(title="the same, minus that of the right gradients", xlabel="step")
+    right.set(title="the same, minus that with right gradients", xlabel="step")
     left.legend(frameon=False, fontsize=9)
     return figure

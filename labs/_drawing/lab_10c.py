@@ -4,14 +4,14 @@ from _drawing import BLUE, GREY, RED, note, panels
 
 import numpy as np
 
-NOTHING = 1e-17                                          # where a rest of 0 is drawn
+NOTHING = 1e-17                                          # where a residual of 0 is drawn
 BESIDE = {"xycoords": ("axes fraction", "data"), "va": "center"}
 
 
 def rests(places, left, affine):
-    """What the best value of each expression leaves of the missing gradient, line by line.
+    """The part of the missing gradient that the best value of each expression leaves, line by line
 
-    places [(line, text), …] of all expressions; left {k: rest}; affine [k, …]: of the others the rest means nothing
+    places [(line, text), …] of all expressions; left {k: residual}; affine [k, …]: for the others it means nothing
     """
     shown = sorted(left, key=lambda k: (places[k][0], k))
     lines = [places[k][0] for k in shown]
@@ -22,19 +22,19 @@ def rests(places, left, affine):
         note(axes, f"line {line}", (1.01, first + count / 2 - 0.5), fontsize=11, **BESIDE)
     for row, k in enumerate(shown):
         if k not in affine:
-            note(axes, "not affine: J is no use", (0.99, row), ha="right", color=GREY, **BESIDE)
+            note(axes, "not affine: J does not apply", (0.99, row), ha="right", color=GREY, **BESIDE)
             continue
-        rest = max(left[k], NOTHING)
-        color, marker = (BLUE, "o") if rest < 1e-6 else (RED, "s")
-        axes.plot([NOTHING / 10, rest], [row, row], color=color, linewidth=1.2)
-        axes.plot(rest, row, marker, color=color, markersize=7)
-    axes.plot([], [], "o", color=BLUE, label="could be the place")
-    axes.plot([], [], "s", color=RED, label="cannot be the place")
+        residual = max(left[k], NOTHING)
+        color, marker = (BLUE, "o") if residual < 1e-6 else (RED, "s")
+        axes.plot([NOTHING / 10, residual], [row, row], color=color, linewidth=1.2)
+        axes.plot(residual, row, marker, color=color, markersize=7)
+    axes.plot([], [], "o", color=BLUE, label="can be at fault")
+    axes.plot([], [], "s", color=RED, label="cannot be at fault")
     axes.legend(frameon=False, fontsize=10, loc="center", bbox_to_anchor=(0.42, 0.48))
     axes.set_yticks(range(len(shown)), [places[k][1] for k in shown], family="monospace", fontsize=9)
     axes.set(xscale="log", xlim=(NOTHING / 10, 30), ylim=(len(shown) - 0.5, -0.5),
-             xlabel="rest: what the best value of the expression leaves of what is missing",
-             title="Which expressions could make the gradient right?")   # fmt: skip
+             xlabel="residual: the part of the missing gradient that the best value of the expression leaves",
+             title="Which expressions can be at fault?")   # fmt: skip
     return figure
 
 
@@ -61,6 +61,6 @@ def candidates(places, found, in_sight=(1, 1 / 4)):
     axes.legend(frameon=False, fontsize=10, loc="center")
     axes.set_xticks([*ticks], [*ticks.values()], fontsize=8, family="monospace")
     axes.tick_params(axis="x", length=0)
-    axes.set(yscale="log", xlim=(0, start), ylabel="residual, of what is missing",
+    axes.set(yscale="log", xlim=(0, start), ylabel="relative residual",
              title=f"{start:,} candidates, each with its best number c")         # fmt: skip
     return figure

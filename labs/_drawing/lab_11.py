@@ -6,7 +6,7 @@ import numpy as np
 
 
 def ring(history):
-    """The ring all-reduce: history (steps, N, p), where process r began with 10⁻ʳ; the digits count who was added."""
+    """The ring all-reduce: history (steps, N, p), where process r began with 10⁻ʳ, so that digits show sums."""
     steps, N, _ = history.shape
     figure, places = panels(1, steps, (12, 3.0))
     figure.suptitle(f"A ring of {N} processes: how many of them have been added up in each piece")
@@ -25,7 +25,7 @@ def ring(history):
 
 
 def memory(processes):
-    """Numbers that each process keeps per parameter, with Adam's divided among so many processes"""
+    """Numbers that each process keeps per parameter, with Adam's sharded among so many processes"""
     figure, axes = panels(1, 1, (7.5, 3.8))
     axes = np.ravel(axes)[0]
     places = np.arange(len(processes))
@@ -37,11 +37,11 @@ def memory(processes):
         axes.bar(places, each, bottom=bottom, color=colour, label=name)
         bottom += each
     axes.axhline(4, color="0.3", linewidth=0.9, linestyle="--")
-    axes.text(len(processes) - 0.5, 4.05, "undivided", ha="right", va="bottom", fontsize=9)
+    axes.text(len(processes) - 0.5, 4.05, "not sharded", ha="right", va="bottom", fontsize=9)
     axes.set_xticks(places, processes)
     axes.set_xlabel("processes")
-    axes.set_ylabel("numbers kept by each process,\nper number to learn")
+    axes.set_ylabel("numbers kept by each process,\nper parameter")
     axes.set_ylim(0, 4.6)
-    axes.set_title("Dividing the optimizer's memory")
+    axes.set_title("Sharding the optimizer's memory")
     axes.legend(loc="upper center", ncols=3, fontsize=9)
     return figure

@@ -5,9 +5,9 @@ Layer norm brings each row to mean 0 and variance 1, and then applies a scale γ
     μ = mean(x),   σ² = mean((x − μ)²),   r = 1/√(σ² + ε)          over the last axis: one of each for a row
     x̂ = (x − μ)·r,   y = γ·x̂ + β                                   x (…, n), γ (n,), β (n,)  →  y (…, n)
 
-Change one x_j, and the change reaches y along three paths: x_j stands in its own x̂_j, it moves μ, and it moves r; and μ
-and r belong to the whole row. A backward that forgets one of these paths is nearly right, trains almost as well, and is
-the classic bug.
+Change one x_j, and the change reaches y along three paths: x_j appears in its own x̂_j, it moves μ, and it moves r; and
+μ and r belong to the whole row. A backward that forgets one of these paths is nearly right, trains almost as well, and
+is the classic bug.
 
 You will understand: how to follow each path by itself and add them up, and why the result has two means in it.
 

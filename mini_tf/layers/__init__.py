@@ -12,18 +12,20 @@ from mini_tf.layers.class_word import ClassWord
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.embedding import Embedding
 from mini_tf.layers.feed_forward import FeedForward
+from mini_tf.layers.gated import GRU, LSTM, BothDirections
 from mini_tf.layers.layer import Layer, MemoryFreed, Parameter, chain_rule, clear_gradients
 from mini_tf.layers.linear import Linear
 from mini_tf.layers.normalization import LayerNorm
 from mini_tf.layers.positions import LearnedPositions, PositionalEncoding, distance_bias
 from mini_tf.layers.readout import TiedReadout
 from mini_tf.layers.recurrent import Recurrent
+from mini_tf.layers.sequence_attention import AdditiveAttention, MultiplicativeAttention
 from mini_tf.layers.transformer import DecoderLayer, TransformerLayer, gpt_layers
 from mini_tf.layers.trunk import Decoder, Encoder, Trunk
 
 __all__ = [
-    "ClassWord", "Decoder", "DecoderLayer", "Dropout", "Embedding", "Encoder", "FeedForward", "KVCache", "Layer",
-    "LayerNorm", "LearnedPositions", "Linear", "MemoryFreed", "MultiHeadAttention", "Parameter", "PositionalEncoding",
-    "Recurrent", "TiedReadout", "TransformerLayer", "Trunk", "clear_gradients", "distance_bias", "gpt_layers",
-    "chain_rule",
+    "AdditiveAttention", "BothDirections", "ClassWord", "Decoder", "DecoderLayer", "Dropout", "Embedding",
+    "Encoder", "FeedForward", "GRU", "KVCache", "LSTM", "Layer", "LayerNorm", "LearnedPositions", "Linear",
+    "MemoryFreed", "MultiHeadAttention", "MultiplicativeAttention", "Parameter", "PositionalEncoding", "Recurrent",
+    "TiedReadout", "TransformerLayer", "Trunk", "chain_rule", "clear_gradients", "distance_bias", "gpt_layers",
 ]  # fmt: skip

@@ -19,10 +19,11 @@ from mini_tf.models.masked import MaskedWordModel
 from mini_tf.models.ngram import NGramModel, markov_chain
 from mini_tf.models.one_attention import OneAttention
 from mini_tf.models.recurrent import CarriedState, RecurrentModel
+from mini_tf.models.recurrent_translator import RecurrentTranslator
 from mini_tf.models.text_model import TextModel
 from mini_tf.models.translator import Translator
 
 __all__ = [
-    "GPT", "CarriedState", "Classifier", "FixedWindowModel", "LanguageTransformer", "MaskedWordModel", "NGramModel",
-    "OneAttention", "RecurrentModel", "TextModel", "Translator", "markov_chain",
+    "CarriedState", "Classifier", "FixedWindowModel", "GPT", "LanguageTransformer", "MaskedWordModel", "NGramModel",
+    "OneAttention", "RecurrentModel", "RecurrentTranslator", "TextModel", "Translator", "markov_chain",
 ]  # fmt: skip

@@ -20,14 +20,17 @@ are (in, out), and y = x·W + b.
 Each op is one object (`op.py`): the formula that you read, its name, a check of its arguments and, for some, a faster
 twin in `mini_tf/kernels`. Edit a formula, and everything that uses it runs what you wrote.
 
-Read the files in this order: linear, activations, softmax, losses, normalization, attention, pooling, embedding,
-dropout, recurrent, pointer. What makes a function an op is in op.py, what Adam computes in updates.py.
+Read the files in this order: linear, activations, softmax, losses, normalization, attention, additive_attention,
+pooling, embedding, dropout, recurrent, gated, pointer. What makes a function an op is in op.py, what Adam computes in
+updates.py.
 """
 
 from mini_tf.ops.activations import gelu, relu, residual_relu, sigmoid, tanh
+from mini_tf.ops.additive_attention import additive_attention
 from mini_tf.ops.attention import attention
 from mini_tf.ops.dropout import dropout
 from mini_tf.ops.embedding import embedding
+from mini_tf.ops.gated import gru, lstm
 from mini_tf.ops.linear import linear
 from mini_tf.ops.losses import cross_entropy, mse
 from mini_tf.ops.normalization import layer_norm
@@ -38,7 +41,7 @@ from mini_tf.ops.recurrent import rnn
 from mini_tf.ops.softmax import masked_softmax, softmax
 
 __all__ = [
-    "attention", "copied", "cross_entropy", "dropout", "embedding", "gelu", "layer_norm", "linear", "masked_softmax",
-    "mean_pool", "mixture_cross_entropy", "mse", "relu", "residual_relu", "rnn", "sigmoid", "softmax", "sum_pool",
-    "tanh",
+    "additive_attention", "attention", "copied", "cross_entropy", "dropout", "embedding", "gelu", "gru",
+    "layer_norm", "linear", "lstm", "masked_softmax", "mean_pool", "mixture_cross_entropy", "mse", "relu",
+    "residual_relu", "rnn", "sigmoid", "softmax", "sum_pool", "tanh",
 ]  # fmt: skip

@@ -154,10 +154,10 @@ def report(found, message, per_byte, rounds):
             cells = " | ".join(f"{share:.0%}" for share in shares)
             cluster.append(f"| {preset}, {of['bytes'] / 1e6:.0f} MB | {name} | {cells} |")
     nl = "\n"
-    return f"""# How far does it go?
+    return f"""# How far does it scale?
 
-Training on N processes, each with 64 rows of every batch (`mini_tf/parallel`). Ideally a step takes as long as on one;
-the efficiency is that time divided by this one. All figures here were measured, or computed from measured ones, by
+Training on N processes, each with 64 rows of every batch (`mini_tf/parallel`). Ideally a step takes as long as on one process; the
+efficiency is the time on one process divided by the time on N. All figures here were measured, or computed from measured ones, by
 
 ```
 python tests/bench/scaling.py --rounds {rounds}
@@ -165,7 +165,7 @@ python tests/bench/scaling.py --rounds {rounds}
 
 on {platform.machine()}, {CORES} cores, one thread for each process, MPICH.
 
-![measured and modelled](pictures/scaling.png)
+![Left, the time of a step against the number of processes on two cores, measured and modelled; right, the modelled efficiency of quick and lab on up to 1,024 machines](pictures/scaling.png)
 
 ## Two cores
 
@@ -174,23 +174,23 @@ on {platform.machine()}, {CORES} cores, one thread for each process, MPICH.
 | quick | {quick['bytes'] / 1e6:.1f} MB | {1e3 * quick[1]:.0f} ms | {1e3 * quick[2]:.0f} ms | {quick[1] / quick[2]:.1%} |
 | lab | {lab['bytes'] / 1e6:.0f} MB | {1e3 * lab[1]:.0f} ms | {1e3 * lab[2]:.0f} ms | {lab[1] / lab[2]:.1%} |
 
-What is lost is memory traffic: on one machine, gradients are added up by the same cores, through the same memory, that
-compute. In `lab` 97 % of them belong to one matrix, the readout's A (8,192 × 14,295). On one machine each process updates
-half of A only (`--sharded`, the default there): adding up takes about 50 ms of a step, Adam 37 to 59, and handing the
-new parameters on 25 to 34. Where both update all of A (`--no-sharded`), the sums take 84 to 107 ms and Adam 125 to 133,
-in place of 70 when it runs alone, as it does little but read and write. In other runs, `lab` came out at 90 to 98 % with
-`--sharded`, and at 89 and 91 % without (`python tests/bench/parallel.py`); with MPI's own Iallreduce and Ireduce, in pieces of
-1 MB, in place of our messages, at 84 and 85 to 91 %.
+What is lost is memory traffic: on one machine, gradients are summed by the same cores, and through the same memory, as the
+computation. In `lab` 97 % of them belong to one matrix, the readout's A (8,192 × 14,295). On one machine each process updates half
+of A only (`--sharded`, the default there): summing takes about 50 ms of a step, Adam 37 to 59, and distributing the new parameters
+25 to 34. Where both update all of A (`--no-sharded`), the sums take 84 to 107 ms and Adam 125 to 133, instead of 70 when it runs
+alone, because it does little but read and write memory. In other runs, `lab` came out at 90 to 98 % with `--sharded`, and at 89 and
+91 % without (`python tests/bench/parallel.py`); with MPI's own Iallreduce and Ireduce, in pieces of 1 MB, instead of our own
+messages, at 84 and 85 to 91 %.
 
-Gradients are sent while the backward goes on. On one machine that saves next to nothing, because the cores that would
-have to send are busy computing. With and without it (`--at-the-end`), by turns, `python tests/bench/parallel.py
---processes 2 --rounds 1`, medians: `quick` waits 0.5 ms for its sums with it, 1.4 without (three runs each); `lab` 42 ms,
-51 without (six each), but its step takes 1,146 ms, 1,135 without.
+Gradients are sent while the backward is still running. On one machine that saves next to nothing, because the cores that would have
+to send are busy computing. With and without it (`--at-the-end`), alternating,
+`python tests/bench/parallel.py --processes 2 --rounds 1`, medians: `quick` waits 0.5 ms for its sums with it, 1.4 without (three
+runs each); `lab` 42 ms, 51 without (six each), but its step takes 1,146 ms, 1,135 without.
 
 ## More processes than cores
 
-With N > 2 the processes take turns, and all wait for the last one. The model of a step has three constants, t(1)
-and two of the messages, each measured by itself:
+With N > 2 the processes take turns, and all wait for the last one. The model of a step has three constants, t(1) and two for the
+messages, each measured separately:
 
     t(N) = ⌈N/2⌉·(t(1) + 2·(N − 1)·(k·α + bytes/N·β))
 
@@ -200,14 +200,15 @@ for k pieces, with α = {1e6 * message:.1f} µs for a message, and β = {1e9 * p
 | ---: | ---: | ---: | ---: |
 {nl.join(rows)}
 
-Where the measured time is above the model, processes that wait for a message keep a core busy: MPI's do not sleep.
+Where the measured time is above the model, processes that wait for a message keep a core busy, because MPI's waiting does not
+sleep.
 
 ## Clusters: a model, not a measurement
 
-One such core in each machine. Each machine sends 2·(N − 1)/N·bytes, and for each piece 2·(N − 1) messages, which take
-{1e6 * message:.1f} µs of its processor. The readout's gradient comes first in the backward, and the words' vectors last: so of
-`lab`'s bytes 97 % can travel while the backward, two thirds of the step, goes on; of `quick`'s, 49 %. The rest is waited
-for. 10 Gbit/s, where a message is 20 µs on its way, is an ordinary network; 100 Gbit/s with 5 µs a good one.
+One such core in each machine. Each machine sends 2·(N − 1)/N·bytes, and for each piece 2·(N − 1) messages, which take {1e6 * message:.1f} µs of its
+processor. The readout's gradient comes first in the backward, and that of the word vectors last: so 97 % of `lab`'s bytes can be
+sent while the backward, two thirds of the step, is running; of `quick`'s, 49 %. The step has to wait for the rest. An ordinary
+network has 10 Gbit/s and a latency of 20 µs, a good one 100 Gbit/s and 5 µs.
 
 | preset, gradients | network | 2 | 16 | 128 | 1,024 machines |
 | --- | --- | ---: | ---: | ---: | ---: |
@@ -216,20 +217,18 @@ for. 10 Gbit/s, where a message is 20 µs on its way, is an ordinary network; 10
 What would have to change, and when:
 
 - **Any size, first:** larger shares. Computing grows with the rows of a share, sending does not.
-- **`lab` at 10 Gbit/s:** its {lab['bytes'] / 1e6:.0f} MB take up to {2e3 * lab['bytes'] / 1.25e9:.0f} ms, and the backward that hides them {1e3 * BACKWARD * lab[1]:.0f}. With a processor
-  twice as fast, most of that would be waited for. Half precision on the way would halve it; a model that predicts at
-  every position with a readout of n × c numbers instead of T·n × c (the readout "shared") has a thirtieth of the numbers.
-- **On a network, more pieces at a time.** `UNDER_WAY` in `mini_tf/parallel/buckets.py` is 3 pieces, with messages of 1 MB,
-  which is best where the processes share their memory; a network needs as many as it carries between two gradients.
-  MPI libraries have a thread that keeps messages going meanwhile (MPICH: `MPICH_ASYNC_PROGRESS=1`). The model takes both
-  as given.
-- **From some hundred machines on:** 2·(N − 1) messages for every piece. A tree needs 2·log₂N of them; sums inside each
-  rack first, and a tree between racks, is what large clusters do.
-- **1,024 machines with 64 rows each** make batches of 65,536 rows. By then the question is no longer the network, but
-  whether such a batch teaches more than a smaller one: the learning rate and its warm-up have to be found anew.
-- **Memory** is not what ends it: `--sharded`, the default on one machine, divides Adam's two numbers for each parameter
-  by N. Dividing gradients and parameters, too, would be the next step, and sends half as much again (Rajbhandari et al.
-  2020).
+- **`lab` at 10 Gbit/s:** its {lab['bytes'] / 1e6:.0f} MB take up to {2e3 * lab['bytes'] / 1.25e9:.0f} ms, and the backward that hides them {1e3 * BACKWARD * lab[1]:.0f}. With a processor twice as fast, the
+  step would have to wait for most of that. Sending in half precision would halve it; a model that predicts at every position with a
+  readout of n × c numbers instead of T·n × c (the readout "shared") has a thirtieth of the parameters.
+- **On a network, more pieces at a time.** `UNDER_WAY` in `mini_tf/parallel/buckets.py` is 3 pieces, with messages of 1 MB, which is
+  best where the processes share their memory; a network needs as many as it can transfer between two gradients. MPI libraries have
+  a thread that keeps messages moving in the meantime (MPICH: `MPICH_ASYNC_PROGRESS=1`). The model assumes both.
+- **From a few hundred machines on:** 2·(N − 1) messages for every piece. A tree needs 2·log₂N; large clusters sum within each rack
+  first, and use a tree between racks.
+- **1,024 machines with 64 rows each** make batches of 65,536 rows. By then the question is no longer the network, but whether such
+  a batch teaches more than a smaller one: the learning rate and its warm-up have to be tuned again.
+- **Memory** is not the limit: `--sharded`, the default on one machine, divides Adam's two numbers for each parameter by N. Sharding
+  gradients and parameters, too, would be the next step, and sends half as much again (Rajbhandari et al. 2020).
 """
 
 
