@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.gradcheck.measure.points import random_dy
-from mini_tf.gradcheck.parameters import is_layer, variables_of
+from mini_tf.gradcheck.parameters import is_layer
 from mini_tf.gradcheck.weights import FILE, Weight, everything_in, gradient_paths, is_float, named, path_of, reached
 
 import numpy as np
@@ -72,9 +72,6 @@ def settle(subject: "Subject", rng: np.random.Generator) -> None:
     for name in dropped:
         del subject.weights[name], subject.arrays[name]
     subject.notes += [f"y does not depend on {name}" for name in dropped if subject.chosen]
-    if around := _unchecked_variables(subject):
-        subject.notes.append(f"{', '.join(around)}: used, but not given, so not checked: give them as inputs, or, if "
-                             f"they are variables of the file, params={around}")         # fmt: skip
     with subject.on_copies():                            # a wrong backward may write into what it is given
         y, backward = subject.forward()
         gradients = backward(random_dy(y, rng, backward))
@@ -114,11 +111,3 @@ def _about(names: list[str], first: Weight) -> str:
     return (f"no gradient of {', '.join(names)} was found (looked for {looked} and its like, beside {it} and in what "
             f"came back), and y depends on {it}. Constant? constants={names}. Is the gradient elsewhere? "
             f"grads={{{paths}}}")                        # fmt: skip
-
-
-def _unchecked_variables(subject: "Subject") -> list[str]:
-    """Names of variables around the functions that hold floating arrays, and are neither given nor in `params`"""
-    adapter = subject.adapter
-    found = variables_of(adapter.f) | variables_of(getattr(adapter, "backward", None)) if adapter.owner is None else {}
-    return [name for name, x in found.items() if name not in subject.variables and not is_layer(x)
-            and any(is_float(part) for _, part in everything_in(x))]     # fmt: skip

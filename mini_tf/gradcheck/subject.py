@@ -182,7 +182,8 @@ class Subject:
 
     def as_given(self) -> AbstractContextManager[None]:
         """In this block, all arrays are the original ones."""
-        return self.at({name: _native(x) for name, x in self.originals.items()})
+        native = {n: x.dtype.newbyteorder("=") for n, x in self.originals.items()}       # results have that order, too
+        return self.at({n: x.astype(native[n]) if x.dtype != native[n] else x for n, x in self.originals.items()})
 
     def in_dtype(self, dtype: DTypeLike) -> AbstractContextManager[None]:
         """In this block, all floating arrays have that dtype."""
@@ -225,11 +226,6 @@ def _copied(x: Any, memo: dict[int, Any]) -> Any:
     except TypeError as error:
         raise Refused(f"{name_of(x)} cannot be copied ({error}). Give its methods, and weights as inputs: "
                       "gradcheck((lambda x: net.forward(x), lambda dy: net.backward(dy)), x)") from None
-
-
-def _native(x: Array) -> Array:
-    """An array with its numbers' bytes in the processor's own order, as all results have it; others as they are."""
-    return x.astype(x.dtype.newbyteorder("=")) if isinstance(x, np.ndarray) and not x.dtype.isnative else x
 
 
 def _float64(x: Any) -> Array:

@@ -16,8 +16,8 @@ from mini_tf.gradcheck.hooks import copied, running_with, with_hooks
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.slopes import moved
 from mini_tf.gradcheck.program import functions_that_run
-from mini_tf.gradcheck.report import listed
 from mini_tf.gradcheck.source import Unavailable, source_of
+from mini_tf.gradcheck.wording import listed
 from mini_tf.types import Array
 
 import numpy as np

@@ -43,8 +43,8 @@ def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evi
         find_steps(report, subject, evidence, seed, add_reasons)
     if report.wrong_step is None and (evidence.wrong or evidence.misfits):
         report.suspects = _lines(search)
-        report.tried = (f"No single change makes it right: {search.tried:,} values were put in, {search.programs} "
-                        "changed programs run")          # fmt: skip
+        report.tried = (f"No single change makes it right: {search.tried:,} values and {search.programs} changed "
+                        "programs were tried")           # fmt: skip
 
 
 def _is_model(subject: Subject) -> bool:

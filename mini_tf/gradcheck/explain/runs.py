@@ -146,7 +146,7 @@ class Program:
         if site.jacobian is not None:
             site.missing = self.target.goal - self.row
             site.solution = self.target.solution(site.jacobian, site.missing)
-            if site.can_repair and len(site.scopes) > 1:
+            if site.solution is not None and len(site.scopes) > 1:
                 self._replay_loop(site)
 
     def _replay_loop(self, site: Site) -> None:

@@ -66,7 +66,7 @@ class Search:
             self.sites = self.program.backward_sites()
             self._by_stages()
             self.hits.sort(key=lambda edit: edit.cost)
-            self.lines = [site for site in self.sites if site.can_repair and not site.is_parameter]
+            self.lines = [site for site in self.sites if site.solution is not None and not site.is_parameter]
         evidence.back_to_the_point()
 
     def _by_stages(self) -> None:
@@ -79,7 +79,7 @@ class Search:
         for some, stages in groups[: 2 if self.is_part else None]:
             for site in some:
                 self.program.measure(site)
-            self._some, self._repairable = some, [site for site in some if site.can_repair]
+            self._some, self._repairable = some, [site for site in some if site.solution is not None]
             for stage in stages:
                 self._run_edits(stage())
                 if self.hits:

@@ -69,11 +69,6 @@ class Site:
         """True if it is not ruled out that another value makes all gradients right"""
         return self.moves_all_wrong and (self.jacobian is None or self.solution is not None)
 
-    @property
-    def can_repair(self) -> bool:
-        """True if the matrix says that other values make the gradients right"""
-        return self.solution is not None
-
     @cached_property
     def base(self) -> Array:
         return flat(self.values)

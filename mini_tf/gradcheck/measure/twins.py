@@ -15,7 +15,8 @@ from mini_tf.backend import gpu_count, to_device, to_host
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.precision import budget, moves, rerun
-from mini_tf.gradcheck.report import Report, entry
+from mini_tf.gradcheck.report import Report
+from mini_tf.gradcheck.wording import entry
 from mini_tf.kernels import binding
 from mini_tf.layers import KVCache, TransformerLayer
 from mini_tf.layers.feed_forward import ACTIVATIONS
