@@ -87,7 +87,6 @@ def bind_twins(seed: int) -> None:
     Raises UserError, and binds none, if a gradient is wrong or a twin disagrees.
     """
     from mini_tf import kernels
-    from mini_tf.backend import gpu_count
     from mini_tf.kernels.compiling import why_uncompiled
     from mini_tf.kernels.decode_layer import DECODING
     from mini_tf.ops.op import all_ops
@@ -102,8 +101,6 @@ def bind_twins(seed: int) -> None:
     bound: list[Any] = [op for op in all_ops() if op.name in compared and binding.twin(op)] + [DECODING]
     binding.bind(bound)
     out.print(Text(f"bound to their formulas: the twins of {', '.join(sorted(op.name for op in bound))}"))
-    if not gpu_count()[0]:
-        out.print("those for a GPU were not compared, as none is here: tests/kernels/test_gpu.py does so on the CPU")
 
 
 def _checked(subjects: Subjects, seed: int, solution: bool = False) -> tuple[list[Report], list[str]]:
