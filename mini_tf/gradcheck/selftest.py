@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from types import FunctionType
 from typing import Any
+from warnings import catch_warnings
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.adapters import Loss
@@ -85,8 +86,8 @@ def self_test(
         backward, result = source_of(evidence.backward.of), SelfTest(report.name)
         maker, right = _maker(evidence, backward.function), _outcomes(evidence)
         for m in mutants(backward):
-            with suppress(SyntaxError), np.errstate(all="ignore"):       # what does not compile is no mutant
-                wrong = compiled(maker, changed([m]), backward.file.text)
+            with suppress(SyntaxError), catch_warnings(action="ignore"), np.errstate(all="ignore"):
+                wrong = compiled(maker, changed([m]), backward.file.text)            # if it does not compile, no mutant
                 if wrong.co_freevars != maker.__code__.co_freevars:      # Python does not let it run in this place
                     continue
                 with running_as({maker: wrong}):
