@@ -57,7 +57,7 @@ def gradcheck(
             report.notes.append("its file has changed since it was imported, and the old code was checked: start a new "
                                 "Python, or importlib.reload the module")        # fmt: skip
         if explain and report.verdict == FAIL and subject and evidence:
-            from mini_tf.gradcheck.explain import add_reasons  # here, as a check that passes needs none of it
+            from mini_tf.gradcheck.explain.reasons import add_reasons  # here, as a check that passes needs none of it
 
             try:
                 add_reasons(report, subject, evidence, other, seed)

@@ -1,6 +1,5 @@
 """What the command mini-tf gradcheck does."""
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -55,9 +54,8 @@ def _examples(beginning: str, seed: int) -> Subjects:
 
     found = {name: make(np.random.default_rng(seed)) for name, make in EXAMPLES.items() if name.startswith(beginning)}
     if not found:
-        near = difflib.get_close_matches(beginning.lower(), [*EXAMPLES], 3)
-        hint = f"did you mean {' or '.join(near)}? " if near else f"there are: {'; '.join(EXAMPLES)}. "
-        raise UserError(f"nothing is named {beginning}; {hint}Your own function is file.py::function")
+        raise UserError(f"nothing is named {beginning}; there are: {'; '.join(EXAMPLES)}. "
+                        "Your own function is file.py::function")                # fmt: skip
     return {name: (f, inputs, {"params": params}) for name, (f, inputs, params) in found.items()}
 
 
@@ -89,7 +87,6 @@ def bind_twins(seed: int) -> None:
     Raises UserError, and binds none, if a gradient is wrong or a twin disagrees.
     """
     from mini_tf import kernels
-    from mini_tf.backend import gpu_count
     from mini_tf.kernels.compiling import why_uncompiled
     from mini_tf.kernels.decode_layer import DECODING
     from mini_tf.ops.op import all_ops
@@ -104,8 +101,6 @@ def bind_twins(seed: int) -> None:
     bound: list[Any] = [op for op in all_ops() if op.name in compared and binding.twin(op)] + [DECODING]
     binding.bind(bound)
     out.print(Text(f"bound to their formulas: the twins of {', '.join(sorted(op.name for op in bound))}"))
-    if not gpu_count()[0]:
-        out.print("those for a GPU were not compared, as none is here: tests/kernels/test_gpu.py does so on the CPU")
 
 
 def _checked(subjects: Subjects, seed: int, solution: bool = False) -> tuple[list[Report], list[str]]:
@@ -122,7 +117,9 @@ def _checked(subjects: Subjects, seed: int, solution: bool = False) -> tuple[lis
         _print_table(reports)
         rng, every = np.random.default_rng(seed), subjects.keys() >= EXAMPLES.keys()
         findings = [*check_updates(rng), *check_writing(rng), *check_gpu(EXAMPLES, rng)] if every else []
-    _print_in_words(reports)
+    for report in reports:
+        if len(reports) == 1 or not report.ok:
+            out.print(Text(report.explain()))
     for finding in findings:
         out.print(Text(f"{FAIL}: {finding}"))
     return reports, findings
@@ -135,19 +132,6 @@ def _help_the_learner(report: Report, exercise: str, solution: bool) -> None:
     text = Path(exercise.partition("::")[0]).read_text(encoding="utf-8")
     if blanks := re.findall(r"^\s*(\w+) = \.\.\.", text, re.MULTILINE):
         report.notes.append(f"blanks that are left, from the top down: {', '.join(blanks)}")
-
-
-def _print_in_words(reports: list[Report]) -> None:
-    """One report whole; of several those that did not pass, and a first wrong step that several have in common once."""
-    first: dict[str, Report] = {}                        # the place of a wrong step: whose report tells of it
-    for report in reports:
-        step = report.wrong_step
-        teller = first.setdefault(step.place, report) if step else report
-        if step and teller is not report:
-            same = f"the same first wrong step as in {teller.name}, {step.name}"
-            out.print(Text(f"{report.verdict}: gradients of {report.name}: {same}"))
-        elif len(reports) == 1 or not report.ok:
-            out.print(Text(report.explain()))
 
 
 def _print_table(reports: list[Report]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from .contracts import edited, normal
 
-X, HERE = normal((2, 3)), "tests/gradcheck/test_promises.py"
+X = normal((2, 3))
 
 
 def doubled(x):
@@ -53,15 +53,13 @@ def in_place(x):
     return x.copy(), lambda dy: dy * (x > 0)
 
 
-def test_the_line_that_writes_is_named():
-    line = in_place.__code__.co_firstlineno + 1
+def test_what_is_written_to_is_named():
     report = gradcheck(in_place, X)                      # written once, x stays as it is when it is written again
-    assert report.findings == [f"the forward wrote into x; it should only read what it is given (at {HERE}:{line})"]
+    assert report.findings == ["the forward wrote into x; it should only read what it is given"]
     wrong = edited(doubled, "dx = kept", "dy *= 2; dx = kept")
     report = gradcheck(wrong, X)
     finding, = report.findings
-    assert finding.startswith("backward wrote into the dy that it was given; another op may hold the same array (at ")
-    assert finding.endswith(":5)")
+    assert finding == "backward wrote into the dy that it was given; another op may hold the same array"
     assert report.tried == ""                            # no gradient is wrong
 
 
@@ -77,10 +75,8 @@ def test_given_arrays_are_never_written_to():
         return table[ids], backward
 
     table, ids = normal((4, 3)), np.array([2, 0, 2, 1])
-    line = embedding.__code__.co_firstlineno + 5
     finding, = judge(embedding, table, ids).findings
-    assert finding.startswith("backward wrote into ids; another op may hold the same array (at ")
-    assert finding.endswith(f"{HERE}:{line})")
+    assert finding == "backward wrote into ids; another op may hold the same array"
     assert np.array_equal(table, normal((4, 3)))
     assert ids.tolist() == [2, 0, 2, 1]
 
@@ -150,7 +146,7 @@ class Unused:
 
 def test_a_weight_that_the_forward_forgets_is_a_note():
     report = judge(Unused(), X)
-    assert report.notes == ["y does not depend on b, and its gradient is not 0"]
+    assert report.notes == ["y does not depend on b"]
     assert judge(Unused(), X, params=["W", "b"]).notes[0] == "y does not depend on b"
 
 

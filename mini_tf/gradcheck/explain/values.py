@@ -105,7 +105,8 @@ class Scope:
     """
 
     def __init__(self, site: Site, sites: Sequence[Site]):
-        self.site, self.sites = site, sites
+        self.site = site
+        self.sites = sites
         self._composed: dict[tuple[tuple[int, ...], ...], tuple[list[Candidate], Array]] = {}
 
     @cached_property
