@@ -2,10 +2,7 @@
 
 The question about y, backward = f(x): with a random dy, does backward(dy) equal the slopes of the one number
 
-    φ(x) = Σ dy·y(x) ?
-
-dy is random because dy = 1 would hide bugs: with it, the true dx of softmax and of layer norm is zero, and a wrong one
-often is too.
+    φ(x) = Σ dy·y(x) ?       (with dy = 1, the dx of softmax and of layer norm is 0, and a wrong one often is, too)
 """
 
 from collections.abc import Sequence

@@ -82,10 +82,7 @@ def check_all(
 
 
 def bind_twins(seed: int) -> None:
-    """Compare every twin with its formula as it is now, on all examples, and bind it to that formula.
-
-    Raises UserError, and binds none, if a gradient is wrong or a twin disagrees.
-    """
+    """Bind every twin to its formula as it is now, if all agree on all examples; UserError, and none bound, if not."""
     from mini_tf import kernels
     from mini_tf.kernels.compiling import why_uncompiled
     from mini_tf.kernels.decode_layer import DECODING
@@ -152,7 +149,7 @@ def plant_in_all(subjects: Subjects, seed: int) -> int:
 
     results = _for_each("planting", subjects, self_test, seed)
     for one in results:
-        out.print(Text(one.explain() if one.missed or len(results) == 1 else one.explain().splitlines()[0]))
+        out.print(Text(str(one) if one.missed or len(results) == 1 else str(one).splitlines()[0]))
     caught, missed = (sum(len(getattr(one, what)) for one in results) for what in ("caught", "missed"))
     if len(results) > 1:
         out.print(Text(f"{caught} of {caught + missed} planted bugs caught in {len(results)} backwards."))

@@ -11,6 +11,7 @@ import ast
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 from warnings import catch_warnings
@@ -40,20 +41,19 @@ DRAWS = 4                # points to compare them at: the given one, and random 
 MOST = 60                # mutants of one backward, spread evenly over its lines
 
 
+@dataclass(repr=False)
 class SelfTest:
     """The mutants of one backward, an Edit each: true if some were caught and none was missed."""
 
-    def __init__(self, name: str):
-        self.name = name
-        self.caught: list[Edit] = []
-        self.missed: list[Edit] = []
-        self.harmless: list[Edit] = []                   # no difference: the same results, or they did not run
+    name: str
+    caught: list[Edit] = field(default_factory=list)
+    missed: list[Edit] = field(default_factory=list)
+    harmless: list[Edit] = field(default_factory=list)   # no difference: the same results, or they did not run
 
     def __bool__(self) -> bool:
         return bool(self.caught) and not self.missed
 
-    def explain(self) -> str:
-        """How many were caught; the lines of those missed; where changes make no difference"""
+    def __repr__(self) -> str:
         lines = [f"{self.name}: {len(self.caught)} of {len(self.caught + self.missed)} planted bugs caught"]
         for m in self.missed:
             at = place(m.site.source.path, m.line)
@@ -61,9 +61,6 @@ class SelfTest:
         places = ", ".join(dict.fromkeys(place(m.site.source.path, m.line) for m in self.harmless))
         lines += [f"  Not tested, as changes make no difference on these inputs: {places}"] if places else []
         return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return self.explain()
 
 
 def self_test(

@@ -10,7 +10,7 @@ import pytest
 
 from .contracts import edited, normal
 
-X = normal((2, 3))
+X, HERE = normal((2, 3)), "tests/gradcheck/test_promises.py"
 
 
 def doubled(x):
@@ -53,13 +53,15 @@ def in_place(x):
     return x.copy(), lambda dy: dy * (x > 0)
 
 
-def test_what_is_written_to_is_named():
+def test_the_line_that_writes_is_named():
+    line = in_place.__code__.co_firstlineno + 1
     report = gradcheck(in_place, X)                      # written once, x stays as it is when it is written again
-    assert report.findings == ["the forward wrote into x; it should only read what it is given"]
+    assert report.findings == [f"the forward wrote into x; it should only read what it is given (at {HERE}:{line})"]
     wrong = edited(doubled, "dx = kept", "dy *= 2; dx = kept")
     report = gradcheck(wrong, X)
     finding, = report.findings
-    assert finding == "backward wrote into the dy that it was given; another op may hold the same array"
+    assert finding.startswith("backward wrote into the dy that it was given; another op may hold the same array (at ")
+    assert finding.endswith(":5)")
     assert report.tried == ""                            # no gradient is wrong
 
 
@@ -75,8 +77,10 @@ def test_given_arrays_are_never_written_to():
         return table[ids], backward
 
     table, ids = normal((4, 3)), np.array([2, 0, 2, 1])
+    line = embedding.__code__.co_firstlineno + 5
     finding, = judge(embedding, table, ids).findings
-    assert finding == "backward wrote into ids; another op may hold the same array"
+    assert finding.startswith("backward wrote into ids; another op may hold the same array (at ")
+    assert finding.endswith(f"{HERE}:{line})")
     assert np.array_equal(table, normal((4, 3)))
     assert ids.tolist() == [2, 0, 2, 1]
 

@@ -11,11 +11,11 @@ from mini_tf.gradcheck.explain.sites import Site
 from mini_tf.gradcheck.explain.steps import find_steps
 from mini_tf.gradcheck.explain.words import sentences
 from mini_tf.gradcheck.measure.evidence import Evidence
-from mini_tf.gradcheck.program import codes_that_run, is_theirs
+from mini_tf.gradcheck.program import codes_that_run
 from mini_tf.gradcheck.report import LINES, Change, Report
 from mini_tf.gradcheck.source import is_current
 from mini_tf.gradcheck.subject import Subject
-from mini_tf.places import place
+from mini_tf.places import is_theirs, place
 
 import numpy as np
 

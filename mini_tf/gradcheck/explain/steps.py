@@ -16,12 +16,13 @@ from mini_tf.gradcheck.adapters import partner_of
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.promises import THE_DY
-from mini_tf.gradcheck.program import functions_that_run, is_theirs
+from mini_tf.gradcheck.program import functions_that_run
 from mini_tf.gradcheck.report import AFTER, RIGHT, WRONG, Report, Step
 from mini_tf.gradcheck.source import Unavailable, function_of
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged, seems_right
 from mini_tf.gradcheck.weights import everything_in
+from mini_tf.places import is_theirs
 
 BUDGET = 300             # entries measured of each tensor of a step
 METHODS = ("forward", "__call__")

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.sites import LARGEST, Expression, Site, code_of, flat, is_numeric
-from mini_tf.gradcheck.program import is_theirs
 from mini_tf.gradcheck.weights import parts
+from mini_tf.places import is_theirs
 from mini_tf.types import Array
 
 import numpy as np

@@ -45,7 +45,8 @@ def check_forward(subject: Subject) -> tuple[Array, Backward]:
     before = {name: np.copy(x) for name, x in given.items()}
     y = np.copy(_forward(subject)[0])
     for name in _changed(given, before):
-        raise Broken(f"the forward wrote into {name}; it should only read what it is given")
+        line = _line_that_writes(given[name], subject.forward)
+        raise Broken(f"the forward wrote into {name}; it should only read what it is given{line}")
     again, backward = _forward(subject)                  # the last one's: a tape may have what the last forward did
     if not np.array_equal(again, y, equal_nan=True):
         raise Refused(
@@ -67,6 +68,18 @@ def _changed(given: dict[str, Array], before: dict[str, Array]) -> list[str]:
     return names
 
 
+def _line_that_writes(array: Array, run: Callable[[], Any]) -> str:
+    """" (at net.py:12)": where run() writes into the array, which is read-only meanwhile; "" if unknown"""
+    array.flags.writeable = False
+    try:
+        run()
+    except FAILURES as error:
+        return _where(error) if "read-only" in str(error) else ""
+    finally:
+        array.flags.writeable = True
+    return ""
+
+
 def check_backward(subject: Subject, backward: Backward, dy: Array | float) -> tuple[Gradients, Texts, Texts, Texts]:
     """({name: gradient} that can be compared, findings, notes, names of misfits). Raises Refused.
 
@@ -77,8 +90,10 @@ def check_backward(subject: Subject, backward: Backward, dy: Array | float) -> t
     first = {name: np.copy(g) if isinstance(g, np.ndarray) else g for name, g in _run("backward", backward, dy).items()}
     came_first, written = _numbers(subject.came_back), _changed(given, before)
     findings = [] if written else _second_call(subject, backward, dy, first, came_first)
-    findings += [f"backward wrote into {name}; another op may hold the same array"
-                 for name in written or _changed(given, before)]         # fmt: skip
+    for name in written or _changed(given, before):
+        line = _line_that_writes(given[name], lambda: subject.forward()[1](dy))
+        findings.append(f"backward wrote into {name}; another op may hold the same array{line}")
+    _changed(given, before)
     gradients, lacking, misfits, notes = dict[str, Any](), Texts(), Texts(), Texts()
     for name, x in subject.tensors.items():
         finding = _wrong_form(name, x, first.get(name))
@@ -201,8 +216,12 @@ def _run(name: str, run: Callable[..., Any], *given: Any) -> Any:
 
 def told(error: BaseException) -> str:
     """An exception in one line: its message, and the author's line that raised it."""
+    return f"{type(error).__name__}: {error}{_where(error)}"
+
+
+def _where(error: BaseException) -> str:
     frame, line = _authors_line(error)
-    return f"{type(error).__name__}: {error}" + (f" (at {place(frame.f_code.co_filename, line)})" if frame else "")
+    return f" (at {place(frame.f_code.co_filename, line)})" if frame else ""
 
 
 def raised(what: str, error: BaseException) -> str:
