@@ -20,7 +20,7 @@ from contextlib import contextmanager
 import numpy as np
 
 SCALARS = (bool, int, float, type(None), slice, type(Ellipsis))
-VIEWS = {"reshape", "swapaxes", "ravel", "transpose", "squeeze", "expand_dims", "broadcast_to", "moveaxis"}
+VIEWS = {"reshape", "swapaxes", "ravel", "transpose", "squeeze", "expand_dims", "broadcast_to", "moveaxis", "split"}
 FREE = {"empty", "empty_like", "result_type", "finfo", "iinfo", "dtype", "shares_memory"}
 _counts = Counter()
 
@@ -140,8 +140,8 @@ def _unwrap(value):
 def _wrap(value):
     if isinstance(value, (np.ndarray, np.generic)):
         return StrictArray(np.asarray(value))           # a reduction stays on the device, as CuPy's do
-    if isinstance(value, tuple):
-        return tuple(_wrap(v) for v in value)
+    if isinstance(value, (tuple, list)):
+        return type(value)(_wrap(v) for v in value)
     return value
 
 

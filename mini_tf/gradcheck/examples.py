@@ -33,6 +33,7 @@ KEPT = [[True, False, True], [True, True, False]]
 PRESENT = [[True, False, True], [False] * 3]
 CAUSAL = np.tri(T, dtype=bool) & np.ones((B, 1, T, T), dtype=bool)       # j ≤ i
 CAUSAL[1, ..., 0] = False                                # the second history's first query sees no key at all
+IS_WORD = [[True, True, False], [True] * 3]              # one text has padding at the end
 READ_OF_MORE = [[[[True] * T + [False]]], [[[False] * (T + 1)]]]         # all words but the last; then none
 
 
@@ -115,12 +116,17 @@ def _translator(_: Array, **options: Any) -> models.Translator:
     return models.Translator(c, c, n=n, dtype="float64", **DEEP | options)
 
 
+def _recurrent_translator(_: Array, **options: Any) -> models.RecurrentTranslator:
+    return models.RecurrentTranslator(5, 6, T=T + 2, n=2, k=2, dtype="float64", **options)
+
+
 window = partial(loss, models.FixedWindowModel, WINDOWS, T=T, k=m)
 recurrent = partial(loss, models.RecurrentModel, WINDOWS, T=T, k=m)
 transformer = partial(loss, models.LanguageTransformer, WINDOWS, T=T, L=2, H=H, m=m)
 every_option = partial(transformer, causal=True, layer_norm=True, positions="geometric", scaled_attention=True,
                        train_embeddings=True)            # fmt: skip
 translator = partial(loss, _translator, SentenceBatch(TEXTS, TRANSLATED))
+by_states = partial(loss, _recurrent_translator, SentenceBatch(TEXTS[:, :3] % 5, TRANSLATED))
 classifier = partial(loss, models.Classifier, TextBatch(TEXTS, np.array([0, 2, 1])), classes=3, k=m, **DEEP)
 
 EXAMPLES = {
@@ -153,6 +159,14 @@ EXAMPLES = {
     "sum_pool": op(ops.sum_pool, (B, T, n)),
     "rnn": op(ops.rnn, (B, T, n), (B, m), (n, m), (m, m), (m,)),
     "rnn, relu": op(ops.rnn, (B, T, n), (B, m), (n, m), (m, m), (m,), activation="relu"),
+    "lstm": op(ops.lstm, (B, T, n), (B, m), (B, m), (n, 4 * m), (m, 4 * m), (4 * m,)),
+    "lstm, padding": op(ops.lstm, (B, T, n), (B, m), (B, m), (n, 4 * m), (m, 4 * m), (4 * m,), IS_WORD),
+    "gru": op(ops.gru, (B, T, n), (B, m), (n, 3 * m), (m, 3 * m), (3 * m,), (m,)),
+    "gru, padding": op(ops.gru, (B, T, n), (B, m), (n, 3 * m), (m, 3 * m), (3 * m,), (m,), IS_WORD),
+    "additive_attention": op(ops.additive_attention, (B, T, m), (B, T + 1, m), (B, T + 1, n), (m,)),
+    "additive_attention, masked": op(
+        ops.additive_attention, (B, T, m), (B, T + 1, m), (B, T + 1, n), (m,), [one for (one,) in READ_OF_MORE]
+    ),
     "sum_to": op(broadcast_add, (B, n, n), (n, 1)),
     "Linear": layer(lambda rng: layers.Linear(n, m, rng), (B, T, n)),
     "LayerNorm": layer(lambda rng: layers.LayerNorm(n), (B, T, n)),
@@ -162,6 +176,11 @@ EXAMPLES = {
     "ClassWord": layer(lambda rng: layers.ClassWord(n, rng, 1.0), (B, T, n)),
     "MultiHeadAttention": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng), (B, T, n)),
     "Recurrent": layer(lambda rng: layers.Recurrent(n, m, rng), (B, T, n)),
+    "LSTM": layer(lambda rng: layers.LSTM(n, 2, rng), (B, T, n)),
+    "GRU": layer(lambda rng: layers.GRU(n, 2, rng), (B, T, n)),
+    "BothDirections": layer(lambda rng: layers.BothDirections(n, 2, rng), (B, T, n), IS_WORD),
+    "MultiplicativeAttention": layer(lambda rng: layers.MultiplicativeAttention(n, m, rng), (B, T, n), (B, T + 1, m)),
+    "AdditiveAttention": layer(lambda rng: layers.AdditiveAttention(n, m, rng), (B, T, n), (B, T + 1, m)),
     "FeedForward, gelu": layer(lambda rng: layers.FeedForward(n, m, rng, activation="gelu"), (B, T, n)),
     "TransformerLayer": layer(lambda rng: layers.TransformerLayer(n, H, m, rng), (B, T, n)),
     "TransformerLayer, layer norm": layer(
@@ -183,12 +202,17 @@ EXAMPLES = {
     "FixedWindowModel, mean, training": window(composition="mean", dropout=0.3),
     "RecurrentModel": recurrent(),
     "RecurrentModel, relu, training": recurrent(activation="relu", dropout=0.3),
+    "RecurrentModel, lstm, two layers, training": recurrent(cell="lstm", L=2, dropout=0.3),
+    "RecurrentModel, gru": recurrent(cell="gru"),
     "GPT, training": loss(models.GPT, WINDOWS, T=T, L=1, H=H, m=m, f=n, dropout=0.3),
     "Translator": translator(tied="readout"),
     "Translator, two layers, biases, norm after": translator(
         L=2, H=1, m=2, f=m, tied="none", norm="after", bias=True, smoothing=0.0
     ),
     "Translator, tied, training": translator(tied="all", dropout=0.3),
+    "RecurrentTranslator": by_states(dropout=0.0),
+    "RecurrentTranslator, two layers, gru, additive, training": by_states(L=2, cell="gru", attention="additive"),
+    "RecurrentTranslator, no attention": by_states(attention="none", dropout=0.0),
     "Classifier": classifier(),
     "Classifier, bag of words": classifier(L=0, positions=None),
     "Classifier, learned positions, [CLS]": classifier(positions="learned", pool="first"),

@@ -14,7 +14,9 @@ from typing import Any
 
 from mini_tf.kernels import loops
 from mini_tf.kernels.compiling import Loop
-from mini_tf.kernels.memory import empty, product
+from mini_tf.kernels.gated import gru as gru
+from mini_tf.kernels.gated import lstm as lstm
+from mini_tf.kernels.memory import as_gradient, empty, product
 from mini_tf.kernels.threads import FOR_ONE_THREAD, in_parallel, pieces
 from mini_tf.ops.shapes import rows_of, sum_to, transpose
 from mini_tf.types import Array, Backward
@@ -357,14 +359,6 @@ def rows(x: Array) -> Array:
 def flat(x: Array) -> Array:
     """(…) → (entries,), as loops need it"""
     return for_loops(x).reshape(-1)
-
-
-def as_gradient(dy: Array | float, shape: tuple[int, ...]) -> Array:
-    """dy as a float32 array, broadcast to that shape as in a formula. Raises ValueError if it does not broadcast."""
-    if dy is None:                                       # NumPy would turn it into NaN
-        raise TypeError(f"dy is None, expected a gradient of shape {shape}")
-    dy = np.asarray(dy, np.float32)
-    return dy if dy.shape == shape else np.broadcast_to(dy, shape)
 
 
 def for_loops(x: Array) -> Array:

@@ -45,6 +45,11 @@ def tanh(x):
 
 
 @njit(inline="always", fastmath=FAST)
+def sigmoid(x):
+    return ONE - ONE / (exp(x) + ONE)                    # exactly 0 for a very negative x, as by the formula
+
+
+@njit(inline="always", fastmath=FAST)
 def normal_distribution(x):
     """Φ(x) = ½·(1 + erf(x/√2)), and its derivative φ(x) = exp(−x²/2)/√(2π)"""
     bell = exp(-HALF * x * x)

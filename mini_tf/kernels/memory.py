@@ -68,6 +68,14 @@ def empty(shape: Sequence[int], dtype: DTypeLike = np.float32) -> Array:
     return np.empty(shape, dtype) if buffer is None else buffer
 
 
+def as_gradient(dy: Array | float, shape: tuple[int, ...]) -> Array:
+    """dy as a float32 array, broadcast to that shape as in a formula. Raises ValueError if it does not broadcast."""
+    if dy is None:                                       # NumPy would turn it into NaN
+        raise TypeError(f"dy is None, expected a gradient of shape {shape}")
+    dy = np.asarray(dy, np.float32)
+    return dy if dy.shape == shape else np.broadcast_to(dy, shape)
+
+
 def product(A: Array, B: Array) -> Array:
     """A·B for matrices, by BLAS, in memory from `empty`"""
     return np.matmul(A, B, out=_lease((A.shape[0], B.shape[1]), np.float32))

@@ -1,8 +1,12 @@
-"""The recurrent language model: one state, updated by every word."""
+"""The recurrent language model: a state, updated by every word."""
 
-from mini_tf.backend import to_device_of, to_host
+from functools import partial
+
+from mini_tf.backend import array_module, to_device_of, to_host
 from mini_tf.checks import generator
 from mini_tf.layers import Dropout, Embedding, Layer, Linear, Parameter, Recurrent, chain_rule
+from mini_tf.layers.gated import CELLS as GATED
+from mini_tf.layers.gated import GatedLayer, of_h
 from mini_tf.metrics import log_frequencies, log_softmax_at
 from mini_tf.models.objectives import next_word_cross_entropy
 from mini_tf.models.options import check_choice, check_embeddings, check_flags, check_rates, check_sizes, options_of
@@ -13,18 +17,24 @@ from mini_tf.types import Array, Backward, Options, Progress
 import numpy as np
 from numpy.typing import ArrayLike
 
+CELLS = {f: partial(Recurrent, activation=f) for f in ACTIVATIONS} | GATED
 CHUNK = 256              # words read at a time when only probabilities are computed
 
 
 class RecurrentModel(TextModel, Layer):
-    """h_t = f(x_t·Wx + h_{t−1}·Wh + b),   logits_t = h_t·U + b₂;   f tanh or relu, h_0 learned
+    """h_t = f(x_t·Wx + h_{t−1}·Wh + b),   logits_t = h_t·U + b₂;   f tanh or relu, h_0 learned;  or LSTM or GRU for f
 
     embeddings (c, n)    initial word vectors
     frequencies (c,)     counts of the words in the training text: b₂ starts at their log frequencies; equal by default
-    k                    entries of the state
+    cell                 "tanh" or "relu", the f above; "lstm" or "gru": see ops.lstm and ops.gru
+    activation           an earlier name of cell, for tanh and relu
+    k                    entries of h_t
+    L                    layers: the words of each but the first are the h_t of the one below
     T                    words in a batch's windows; gradients go back through so many
     train_embeddings     learn the word vectors too
-    dropout              fraction of the entries of x_t, and of h_t on its way to the readout, dropped in training
+    dropout              fraction of the entries of x_t, and of h_t on its way up, dropped in training
+
+    A state is an array (B, L·k), the h of each layer; with "lstm" (B, 2·L·k), the h and the c of each layer.
 
     A batch is an integer array (B, T + 1) of consecutive words. Teacher forcing: each word is predicted from the true
     words before it, not from predictions. U starts at 0, so an untrained model knows the frequencies of words and
@@ -35,21 +45,26 @@ class RecurrentModel(TextModel, Layer):
 
     def __init__(
         self, embeddings: Array, frequencies: Array | None = None, *, k: int = 128, T: int = 32,
-        activation: str = "tanh", train_embeddings: bool = True, dropout: float = 0.0, seed: int = 0,
+        activation: str | None = None, train_embeddings: bool = True, dropout: float = 0.0, seed: int = 0,
+        cell: str = "tanh", L: int = 1,
     ):  # fmt: skip
         self.config: Options = options_of(locals())
         check_embeddings(embeddings)
-        check_sizes(T=T, k=k)
+        check_sizes(T=T, k=k, L=L)
         check_flags(train_embeddings=train_embeddings)
         check_rates(dropout=dropout)
-        check_choice("activation", activation, ACTIVATIONS)
+        if activation is not None:
+            check_choice("activation", activation, ACTIVATIONS)
+            cell = activation
+        check_choice("cell", cell, CELLS)
         rng = generator(seed)
         (c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
         self.c: int = c
         self.embedding: Embedding = Embedding(embeddings, trainable=train_embeddings)
         self.dropout: Dropout = Dropout(dropout)
-        self.recurrent: Recurrent = Recurrent(n, k, rng, activation, dtype)
+        self.recurrent: Recurrent | GatedLayer = CELLS[cell](n, k, rng, dtype=dtype)
+        self.above: list[Recurrent | GatedLayer] = [CELLS[cell](k, k, rng, dtype=dtype) for _ in range(L - 1)]
         self.readout: Linear = Linear(k, c, dtype=dtype)         # U, b₂
         self.readout.b = Parameter(log_frequencies(frequencies, c).astype(dtype))
 
@@ -58,31 +73,53 @@ class RecurrentModel(TextModel, Layer):
     ) -> tuple[float, Backward]:
         """The mean cross-entropy of windows (B, T + 1) at every word, and its backward. An rng turns dropout on.
 
-        The states start from h_0, or from a state (B, k).
+        The states start from the learned one, or from a given state.
         """
         return self.loss_and_state(windows, rng, state)[:2]
 
     def loss_and_state(
         self, windows: Array, rng: np.random.Generator | None = None, state: Array | None = None
     ) -> tuple[float, Backward, Array]:
-        """`loss`, and the state (B, k) after the last word but one, from which the next batch can continue."""
+        """`loss`, and the state after the last word but one, from which the next batch can continue."""
         if windows.ndim != 2 or windows.shape[1] < 2:
             raise ValueError(f"RecurrentModel: windows have shape {windows.shape}, expected (B, T + 1) with T ≥ 1")
-        h, read_backward = self.read(windows[:, :-1], state, rng)
+        h, last, read_backward = self.read_on(windows[:, :-1], state, rng)
         dropped, dropout_backward = self.dropout(h, rng)
         logits, readout_backward = self.readout(dropped)         # (B, T, c)
         loss, loss_backward = next_word_cross_entropy(logits, windows[:, 1:])
-        backward = chain_rule([read_backward, dropout_backward, readout_backward, loss_backward])
-        return loss, backward, h[:, -1].copy()                   # not a view, which would keep all of h
+        return loss, chain_rule([read_backward, dropout_backward, readout_backward, loss_backward]), last
 
     def read(
         self, ids: Array, state: Array | None = None, rng: np.random.Generator | None = None
     ) -> tuple[Array, Backward]:
-        """The states (B, T, k) after each of the words (B, T), and the backward through time."""
+        """The top layer's h (B, T, k) after each of the words (B, T), and the backward through time."""
+        h, _, backward = self.read_on(ids, state, rng)
+        return h, backward
+
+    def read_on(
+        self, ids: Array, state: Array | None = None, rng: np.random.Generator | None = None
+    ) -> tuple[Array, Array, Backward]:
+        """`read`, and before its backward the state after the last word."""
+        layers = [self.recurrent, *self.above]
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
-        x, dropout_backward = self.dropout(x, rng)
-        h, recurrent_backward = self.recurrent(x, state)         # (B, T, k)
-        return h, chain_rule([embedding_backward, dropout_backward, recurrent_backward])
+        starts = [None] * len(layers) if state is None else array_module(state).split(state, len(layers), axis=-1)
+        lasts, backwards = [], [embedding_backward]
+        for layer, start in zip(layers, starts):
+            x, dropout_backward = self.dropout(x, rng)
+            x, last, layer_backward = through(layer, x, start)   # (B, T, k)
+            lasts.append(last)
+            backwards += dropout_backward, layer_backward
+        return x, array_module(x).concatenate(lasts, axis=-1), chain_rule(backwards)
+
+    def start(self, B: int) -> Array:
+        """The state before any word, of B texts"""
+        starts = [start_of(layer) for layer in (self.recurrent, *self.above)]
+        return array_module(*starts).concatenate(starts)[None].repeat(B, axis=0)
+
+    def predict(self, state: Array) -> Array:
+        """Scores (B, c) of the word after a state"""
+        k, of_layer = self.readout.W.data.shape[0], state.shape[-1] // (1 + len(self.above))
+        return self.readout(state[:, -of_layer:][:, :k])[0]      # the top layer's h
 
     def logits_after_each(self, ids: Array, state: Array | None = None) -> Array:
         """Scores (B, T, c) of the word after each of (B, T) words."""
@@ -92,7 +129,7 @@ class RecurrentModel(TextModel, Layer):
     def logits(self, ids: Array) -> Array:
         """Scores (B, c) of the word that follows histories (B, words) of any length, 0 included."""
         if ids.shape[1] == 0:
-            return self.readout(self.recurrent.start(len(ids)))[0]
+            return self.predict(self.start(len(ids)))
         h, _ = self.read(ids)
         return self.readout(h[:, -1])[0]                         # only the last word's prediction is needed
 
@@ -108,13 +145,12 @@ class RecurrentModel(TextModel, Layer):
         """
         ids = checked_ids(ids, self.c, "log_probabilities")
         start = checked_start(ids, start)
-        state, log_p = self.recurrent.start(1), [np.zeros(0)]
+        state, log_p = self.start(1), [np.zeros(0)]
         if start == 0 and len(ids):
-            log_p.append(log_softmax_at(self.readout(state)[0], ids[:1]))
+            log_p.append(log_softmax_at(self.predict(state), ids[:1]))
         for first in range(0, len(ids) - 1, CHUNK):
             words, following = ids[first : first + CHUNK], ids[first + 1 : first + CHUNK + 1]
-            h, _ = self.read(words[None], state)
-            state = h[:, -1].copy()
+            h, state, _ = self.read_on(words[None], state)
             skipped = max(start - first - 1, 0)                  # predictions before `start`
             if skipped < len(following):
                 logits, _ = self.readout(h[0, skipped : len(following)])
@@ -124,6 +160,29 @@ class RecurrentModel(TextModel, Layer):
         return np.concatenate(log_p)
 
 
+def start_of(layer: Recurrent | GatedLayer) -> Array:
+    """The layer's learned first state, as one row: (parts·k,)"""
+    if isinstance(layer, Recurrent):
+        return layer.h0.data
+    assert layer.start is not None                               # given up only by start=False
+    return layer.start.data.reshape(-1)
+
+
+def through(layer: Recurrent | GatedLayer, x: Array, state: Array | None) -> tuple[Array, Array, Backward]:
+    """The layer's h (B, T, k); its last state as a row for each text; the backward dh → dx"""
+    if isinstance(layer, Recurrent):
+        h, layer_backward = layer(x, state)
+        return h, h[:, -1], layer_backward
+    given = None if state is None else state.reshape(len(state), layer.parts, -1).swapaxes(0, 1)
+    states, states_backward = layer(x, given)                    # (parts, B, T, k)
+
+    def backward(dh: Array) -> Array:
+        came = states_backward(of_h(dh, states))
+        return came if given is None else came[0]                # a given state is a constant
+
+    return states[0], states[:, :, -1].swapaxes(0, 1).reshape(len(x), -1), backward
+
+
 class StateReader:
     """A reader, as in `models/reading.py`, that keeps the state of a recurrent network: it sees all words."""
 
@@ -131,13 +190,12 @@ class StateReader:
 
     def __init__(self, model: RecurrentModel):
         self.model = model
-        self.state: Array = model.recurrent.start(1)
+        self.state: Array = model.start(1)
 
     def read(self, new: Array) -> Array:
         if len(new):
-            h, _ = self.model.read(np.asarray(new)[None], self.state)
-            self.state = h[:, -1].copy()
-        return self.model.readout(self.state)[0]
+            _, self.state, _ = self.model.read_on(np.asarray(new)[None], self.state)
+        return self.model.predict(self.state)
 
 
 class CarriedState(Layer):
@@ -184,5 +242,5 @@ class CarriedState(Layer):
     def restore(self, state: dict[str, Array]) -> None:
         self.carried, self.last_words, self.batches = None, None, 0
         if state:
-            self.carried = to_device_of(state["carried"], self.model.recurrent.h0.data)
+            self.carried = to_device_of(state["carried"], self.model.readout.W.data)
             self.last_words, self.batches = state["last_words"], int(state["batches"][0])

@@ -4,7 +4,7 @@ from typing import Any
 
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
-from mini_tf.ops.shapes import sum_to, transpose
+from mini_tf.ops.shapes import rows_of, sum_to, transpose
 from mini_tf.types import Array, Backward, Gradients
 
 
@@ -56,8 +56,8 @@ def lstm(
             da[:, t] = keep_absent(xp, present, t, xp.concatenate(slopes, axis=1), 0)
             dh_next = keep_absent(xp, present, t, da[:, t] @ transpose(Wh), dh)
             dc_next = keep_absent(xp, present, t, dcell * f, dc)
-        h_before = xp.stack([step[0] for step in steps], axis=1)         # (B, T, k): h_0 … h_{T−1}
-        dWx, dWh = (transpose(x) @ da).sum(0), (transpose(h_before) @ da).sum(0)
+        h_before, rows_da = xp.stack([step[0] for step in steps], axis=1), rows_of(da)   # h_0 … h_{T−1}; (B·T, 4k)
+        dWx, dWh = transpose(rows_of(x)) @ rows_da, transpose(rows_of(h_before)) @ rows_da
         return da @ transpose(Wx), dh_next, dc_next, dWx, dWh, sum_to(da, b.shape), None
 
     return hc, backward
@@ -110,7 +110,7 @@ def gru(
             du[:, t] = keep_absent(xp, present, t, xp.concatenate((*gates, da_g * r), axis=1), 0)
             dh_next = keep_absent(xp, present, t, dh * z + du[:, t] @ transpose(Wh), dh)
         h_before = xp.stack([step[0] for step in steps], axis=1)         # (B, T, k): h_0 … h_{T−1}
-        dWx, dWh = (transpose(x) @ da).sum(0), (transpose(h_before) @ du).sum(0)
+        dWx, dWh = transpose(rows_of(x)) @ rows_of(da), transpose(rows_of(h_before)) @ rows_of(du)
         return da @ transpose(Wx), dh_next, dWx, dWh, sum_to(da, b.shape), sum_to(du[..., 2 * k :], b_g.shape), None
 
     return states, backward

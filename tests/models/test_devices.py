@@ -32,6 +32,8 @@ MODELS = {
     "fixed window, sum": partial(FixedWindowModel, T=5, k=4, composition="sum", activation="relu"),
     "recurrent": partial(RecurrentModel, T=5, k=4, dropout=0.3),
     "recurrent, relu": partial(RecurrentModel, T=5, k=4, activation="relu"),
+    "recurrent, lstm": partial(RecurrentModel, T=5, k=4, cell="lstm", L=2, dropout=0.3),
+    "recurrent, gru": partial(RecurrentModel, T=5, k=4, cell="gru"),
     "GPT": partial(GPT, T=5, L=1, H=2, m=2, f=5, dropout=0.3),
     "Lab 6's": partial(LanguageTransformer, T=5, L=1, H=2, m=2, layer_norm=True, positions="geometric"),
     "pointer": partial(PointerTransformer, T=5, L=1, H=2, m=2, f=5, dropout=0.3),

@@ -33,6 +33,7 @@ MODELS = {
     "window": FixedWindowModel(E, T=3, k=5),
     "window, sum": FixedWindowModel(E, T=3, k=5, composition="sum"),
     "recurrent": RecurrentModel(E, T=3, k=5),
+    "recurrent, lstm, two layers": RecurrentModel(E, T=3, k=5, cell="lstm", L=2),
     "one attention": OneAttention(E, T=3, H=2),
     "masked": MaskedWordModel(E, **SIZES),
     "pointer": PointerTransformer(E, **SIZES),

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 c, n, k, T = 6, 3, 4, 5
+ARRAYS = {"tanh": 1, "relu": 1, "lstm": 2, "gru": 1}                     # of k entries, that make a layer's state
+DEPTHS = [(cell, L) for cell in ARRAYS for L in (1, 2)]
 
 
 def make(rng, **options):
@@ -51,13 +53,72 @@ def test_the_formula(activation, f, rng):
         np.testing.assert_allclose(model.logits_after_each(ids)[0, t], h @ p["readout.W"] + p["readout.b"])
 
 
+@pytest.mark.parametrize(("cell", "L"), DEPTHS)
+def test_the_state_is_a_row_of_all_arrays(cell, L, rng):
+    """From the learned start, given as a state, the model computes the same; only the learned one gets a gradient."""
+    model = make(rng, cell=cell, L=L)
+    batch = rng.integers(0, c, (2, T + 1))
+    loss, _, last = model.loss_and_state(batch)
+    again, backward, last_again = model.loss_and_state(batch, state=model.start(2))
+    assert float(again) == float(loss)
+    assert last.shape == (2, ARRAYS[cell] * L * k)
+    np.testing.assert_array_equal(last, last_again)
+    backward()
+    assert [name for name, p in model.parameters().items() if p.grad is None] == [
+        name for name in model.parameters() if name.endswith(("h0", "start"))
+    ]
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_two_layers_are_pytorchs(cell, rng):
+    torch = pytest.importorskip("torch")
+    model = make(rng, cell=cell, L=2)
+    layers = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}[cell](n, k, 2, batch_first=True, dtype=torch.float64)
+    for number, layer in enumerate([model.recurrent, *model.above]):
+        b, b_g = layer.b.data, np.zeros(layer.b.data.size)
+        b_g[-k:] = layer.b_g.data if cell == "gru" else 0
+        for name, weights in (("weight_ih", layer.Wx.data.T), ("weight_hh", layer.Wh.data.T), ("bias_ih", b), ("bias_hh", b_g)):
+            getattr(layers, f"{name}_l{number}").data = torch.tensor(weights.copy())
+    ids, start = rng.integers(0, c, (2, T)), rng.standard_normal((2, model.start(1).size))
+    h, last, _ = model.read_on(ids, start)
+    arrays = torch.tensor(start.reshape(2, 2, -1, k))                    # text, layer, array
+    given = [arrays[:, :, part].swapaxes(0, 1).contiguous() for part in range(arrays.shape[2])]
+    theirs, their_last = layers(torch.tensor(model.embedding.table.data[ids]), tuple(given) if cell == "lstm" else given[0])
+    np.testing.assert_allclose(h, theirs.detach().numpy(), atol=1e-12)
+    their_last = torch.stack([*their_last] if cell == "lstm" else [their_last]).detach().numpy()
+    np.testing.assert_allclose(last, their_last.transpose(2, 1, 0, 3).reshape(2, -1), atol=1e-12)
+
+
+def test_the_earlier_name_of_cell(rng):
+    """A model saved before there was `cell` has its activation, and the same parameters."""
+    E = rng.standard_normal((c, n))
+    before, now = RecurrentModel(E, k=k, activation="relu"), RecurrentModel(E, k=k, cell="relu")
+    batch = rng.integers(0, c, (2, T + 1))
+    assert before.parameters().keys() == now.parameters().keys() == {
+        "embedding.table", "recurrent.h0", "recurrent.Wx", "recurrent.Wh", "recurrent.b", "readout.W", "readout.b",
+    }
+    before.readout.W.data = now.readout.W.data = rng.standard_normal((k, c))
+    assert float(before.loss(batch)[0]) == float(now.loss(batch)[0])
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_what_is_carried_is_saved_and_restored(cell, rng):
+    model = make(rng, cell=cell, L=2)
+    ids = rng.integers(0, c, (2, 2 * T + 1))
+    carried, restored = CarriedState(model), CarriedState(model)
+    carried.loss(ids[:, : T + 1])
+    restored.restore(carried.state())
+    assert float(restored.loss(ids[:, T:])[0]) == float(carried.loss(ids[:, T:])[0])
+
+
 def test_the_loss_of_an_untrained_model_is_ln_c(rng):
     model = RecurrentModel(rng.standard_normal((c, n)), k=k, T=T)
     assert float(model.loss(rng.integers(0, c, (2, T + 1)))[0]) == pytest.approx(math.log(c))
 
 
-def test_pieces_with_a_carried_state_have_the_loss_of_the_whole_text(rng):
-    model = make(rng)
+@pytest.mark.parametrize(("cell", "L"), DEPTHS)
+def test_pieces_with_a_carried_state_have_the_loss_of_the_whole_text(cell, L, rng):
+    model = make(rng, cell=cell, L=L)
     ids = rng.integers(0, c, (2, 3 * T + 1))
     whole, _ = model.loss(ids)
     carried = CarriedState(model)
@@ -66,9 +127,10 @@ def test_pieces_with_a_carried_state_have_the_loss_of_the_whole_text(rng):
     assert pieces[1] != pytest.approx(float(model.loss(ids[:, T : 2 * T + 1])[0]))       # from h_0 it differs
 
 
-def test_gradients_of_a_piece_stop_where_it_begins(rng):
+@pytest.mark.parametrize(("cell", "L"), DEPTHS)
+def test_gradients_of_a_piece_stop_where_it_begins(cell, L, rng):
     """The second piece's gradients are those of a piece that starts from a constant."""
-    model = make(rng)
+    model = make(rng, cell=cell, L=L)
     ids = rng.integers(0, c, (2, 2 * T + 1))
     carried = CarriedState(model)
     carried.loss(ids[:, : T + 1])
@@ -103,8 +165,9 @@ def test_every_anew_th_batch_starts_from_h0(rng):
     assert anew[2] != on[2]
 
 
-def test_a_reader_keeps_the_state(rng):
-    model = make(rng)
+@pytest.mark.parametrize(("cell", "L"), DEPTHS)
+def test_a_reader_keeps_the_state(cell, L, rng):
+    model = make(rng, cell=cell, L=L)
     ids = rng.integers(0, c, 9)
     read = model.reader().read
     np.testing.assert_allclose(read(ids[:0]), model.logits(ids[None, :0]))
@@ -117,8 +180,9 @@ def test_a_reader_keeps_the_state(rng):
     assert list(p) == sorted(p, reverse=True)
 
 
-def test_log_probabilities_read_the_text_once(rng):
-    model = make(rng)
+@pytest.mark.parametrize(("cell", "L"), DEPTHS[:2] + DEPTHS[4:])      # relu's states overflow
+def test_log_probabilities_read_the_text_once(cell, L, rng):
+    model = make(rng, cell=cell, L=L)
     ids = rng.integers(0, c, 600)                        # longer than one piece
     log_p = model.log_probabilities(ids)
     assert log_p.shape == (600,)
@@ -163,7 +227,11 @@ def test_clipping_keeps_the_direction(rng):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"activation": "sigmoid"}, "activation 'sigmoid' is unknown, expected one of tanh, relu")],
+    [
+        ({"activation": "sigmoid"}, "activation 'sigmoid' is unknown, expected one of tanh, relu"),
+        ({"cell": "rnn"}, "cell 'rnn' is unknown, expected one of tanh, relu, lstm, gru"),
+        ({"L": 0}, "L is 0, expected a whole number"),
+    ],
 )
 def test_bad_options(options, message, rng):
     with pytest.raises(UserError, match=message):

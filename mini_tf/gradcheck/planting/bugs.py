@@ -6,7 +6,8 @@ that engines have shipped. `with planted(bug): …` runs the edited code in plac
 
 from mini_tf import layers, ops
 from mini_tf.gradcheck.planting.editing import Bug
-from mini_tf.models import Classifier, LanguageTransformer, OneAttention, classifier, masked
+from mini_tf.layers.gated import GatedLayer
+from mini_tf.models import Classifier, LanguageTransformer, OneAttention, RecurrentTranslator, classifier, masked
 from mini_tf.ops.shapes import sum_to
 
 MODEL = "LanguageTransformer, shared, tied, every option"
@@ -77,7 +78,39 @@ BUGS = [
     Bug(ops.rnn, "rnn: truncated", "dstate = da[t] @", "dstate = (dh[:, t] * slope(states[t + 1])) @"),
     Bug(ops.rnn, "rnn: dWh of the same step", "states[:-1]", "states[1:]"),
     Bug(ops.rnn, "rnn: Wh not transposed", "da[t] @ transpose(Wh)", "da[t] @ Wh"),
+    Bug(ops.lstm, "lstm: cells not connected", "dc_next = keep_absent(xp, present, t, dcell * f, dc)", "pass",
+        "dc comes from the state above alone, not from the next cell."),
+    Bug(ops.lstm, "lstm: forget gate from the new cell", "dcell * c_before", "dcell * c"),
+    Bug(ops.lstm, "lstm: gates in another order", "df * f * (1 - f), dg * (1 - g * g)",
+        "dg * (1 - g * g), df * f * (1 - f)"),
+    Bug(ops.lstm, "lstm: tanh's derivative left out", "dh * o * (1 - tanh_c * tanh_c)", "dh * o"),
+    Bug(ops.lstm, "lstm: padding ends the way back", "transpose(Wh), dh)", "transpose(Wh), 0)",
+        "Where a text has padding, dh has to go on to the last word.", shown_by="lstm, padding"),
+    Bug(ops.gru, "gru: direct way back forgotten", "dh * z + du", "du",
+        "The gradient comes back by the gates alone, not by z·h."),
+    Bug(ops.gru, "gru: z the other way", "dh * (h_before - g)", "dh * (g - h_before)"),
+    Bug(ops.gru, "gru: reset gate left out", "(*gates, da_g * r)", "(*gates, da_g)"),
+    Bug(ops.gru, "gru: b_g forgotten in dr", "dr = da_g * u_g", "dr = da_g * (u_g - b_g)"),
+    Bug(ops.gru, "gru: padding gets a gradient", "xp.concatenate((*gates, da_g), axis=1), 0)",
+        "xp.concatenate((*gates, da_g), axis=1), 1)", shown_by="gru, padding"),
+    Bug(ops.additive_attention, "additive_attention: tanh's derivative left out", " * v * (1 - H * H)", " * v"),
+    Bug(ops.additive_attention, "additive_attention: mean over the queries", "dsum.sum(-3)", "dsum.mean(-3)"),
+    Bug(ops.additive_attention, "additive_attention: softmax's Jacobian left out",
+        "softmax_backward(dA) if", "A * dA if"),
     Bug(sum_to, "sum_to: mean for sum", "gradient.sum(axis=", "gradient.mean(axis="),
+    Bug(GatedLayer, "LSTM: every text trains the start", "dstart.sum(1)", "dstart.mean(1)",
+        "The start is shared by all texts: their gradients add."),
+    Bug(layers.LSTM.read, "LSTM: h and c exchanged", "stack([dh0, dc0])", "stack([dc0, dh0])"),
+    Bug(layers.GRU.read, "GRU: b_g gets b's", "self.b_g.accumulate(db_g)", "self.b_g.accumulate(db[-len(db_g):])"),
+    Bug(layers.BothDirections, "BothDirections: gradient not turned", "left))[:, ::-1]", "left))"),
+    Bug(layers.MultiplicativeAttention, "MultiplicativeAttention: z as value forgotten", "dkey + dvalue", "dkey",
+        "z is key and value: both gradients add."),
+    Bug(layers.AdditiveAttention, "AdditiveAttention: key's layer skipped",
+        "key_backward(dkey) + dvalue", "dkey + dvalue"),
+    Bug(RecurrentTranslator.loss, "RecurrentTranslator: decoder's start forgotten",
+        "dz + first_backward(dfirst)", "dz"),
+    Bug(RecurrentTranslator.decode, "RecurrentTranslator: query's way back forgotten",
+        "dx[..., :k] + dh", "dx[..., :k]"),
     Bug(layers.MultiHeadAttention.across, "MultiHeadAttention: key's way back forgotten",
         "key_backward(self.join(dkey))", "0"),
     Bug(layers.MultiHeadAttention.across, "MultiHeadAttention: value's gradient not added", "+ value_backward(",
