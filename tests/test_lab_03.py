@@ -1,4 +1,4 @@
-"""Labs 03 and 03b run from any folder, draw what they say they draw, and find the numbers that are known."""
+"""Labs 03, 03b and 03c run from any folder, draw what they say they draw, and find the numbers that are known."""
 
 import re
 
@@ -15,6 +15,7 @@ network = lab_output(
     "03_recurrent", ["03_through_time", "03_powers", "03_bound", "03_gradient_by_distance", "03_exploding"]
 )
 trained = lab_output("03b_recurrent_on_shakespeare", ["03_proctor", "03_training", "03_memory"])
+gated = lab_output("03c_gates", ["03c_far_word", "03c_accuracy"])
 
 
 def numbers(start, text):
@@ -93,3 +94,16 @@ def test_writing_and_bad_input(trained):
     assert slow > 5 * fast
     assert trained.count("the logits are not numbers (NaN)") == 2
     assert "the id 14295, expected ids from 0 to" in " ".join(trained.split())
+
+
+@pytest.mark.exhaustive
+def test_gates(gated):
+    """In the table: along the cell, a gradient at d = 20 is about σ(b_f) to the power of 20, and less than all of it."""
+    table = gated[gated.index("3. LSTM: gradient") :]
+    for b_f, factor in ((0, 0.50), (1, 0.72), (3, 0.94)):
+        whole = numbers(f"b_f = {b_f}", table)
+        table = table[table.index(f"b_f = {b_f}") :]
+        path = numbers("product of f", table)
+        assert path[3] == pytest.approx(factor**20, rel=0.5)
+        assert whole[3] > path[3]
+    assert gated.count("PASS: gradients of five steps of") == 2
