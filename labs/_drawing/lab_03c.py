@@ -14,7 +14,7 @@ def far_word(reached, products, far):
         if name in products:
             axes.semilogy(products[name][: far + 1], "--", color=color, linewidth=1)
     level(axes, 1.2e-7, "float32's precision", place=1, shift=(-2, 4), color="0.5")
-    axes.set(title="Step 3: how far the gradient reaches before training\n(dashed: the product of f along the cell)",
+    axes.set(title="Section 3: how far the gradient reaches before training\n(dashed: the product of f along the cell)",
              xlabel="distance d, words", ylabel="gradient, relative to that at d = 0 (log scale)",
              ylim=(1e-21, 30), xlim=(0, far))  # fmt: skip
     axes.legend(frameon=False, loc="lower left")
@@ -29,7 +29,7 @@ def accuracy(distances, right):
         axes.plot(at, shares.mean(1), "-", color=color, label=name.replace("b_f", "b$_f$").replace("b_z", "b$_z$"))
         axes.plot(np.repeat(at, shares.shape[1]), shares.ravel(), "o", color=color, markersize=5, alpha=0.6)
     level(axes, 0.25, "a guess", shift=(4, -12))
-    axes.set(title="Step 5: which letter came first?", xlabel="distance d, letters", ylim=(0.1, 1.04),
+    axes.set(title="Section 5: which letter came first?", xlabel="distance d, letters", ylim=(0.1, 1.04),
              ylabel="right answers; a dot for each seed, lines: means")  # fmt: skip
     axes.set_xticks(range(len(distances)), distances)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
