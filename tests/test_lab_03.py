@@ -1,4 +1,4 @@
-"""Labs 03 and 03b run from any folder, draw what they say they draw, and find the numbers that are known."""
+"""Labs 03, 03b and 03c run from any folder, draw what they say they draw, and find the numbers that are known."""
 
 import re
 
@@ -15,6 +15,7 @@ network = lab_output(
     "03_recurrent", ["03_through_time", "03_powers", "03_bound", "03_gradient_by_distance", "03_exploding"]
 )
 trained = lab_output("03b_recurrent_on_shakespeare", ["03_proctor", "03_training", "03_memory"])
+gated = lab_output("03c_gates", ["03c_far_word", "03c_accuracy"])
 
 
 def numbers(start, text):
@@ -93,3 +94,15 @@ def test_writing_and_bad_input(trained):
     assert slow > 5 * fast
     assert trained.count("the logits are not numbers (NaN)") == 2
     assert "the id 14295, expected ids from 0 to" in " ".join(trained.split())
+
+
+@pytest.mark.exhaustive
+def test_gates(gated):
+    """In the table: per step, the product of f keeps about σ(b_f) of a gradient, and the whole gradient more."""
+    table = gated[gated.index("3. LSTM: gradient") :]
+    for b_f in (0, 1, 3):
+        table = table[table.index(f"b_f = {b_f} ") :]
+        whole, path = numbers(f"b_f = {b_f}", table), numbers("product of f", table)
+        assert path[-1] == pytest.approx(1 / (1 + np.exp(-b_f)), abs=0.03)
+        assert whole[-1] > path[-1]
+    assert gated.count("PASS: gradients of five steps of") == 2
