@@ -125,7 +125,7 @@ def unedited(copied):
 def test_a_learners_edit_shows_in_training(copied, unedited):
     losses, said, twins = unedited
     assert said == []
-    assert len(twins) == 12
+    assert len(twins) == 14
     norm = "ops/normalization.py"
     wrong, said, fewer = trained(copied, norm, "g = dy * gamma", "g = dy * 0 * gamma")
     assert wrong[0] == losses[0]                         # the same forward
