@@ -151,6 +151,8 @@ EXAMPLES = {
     "mixture_cross_entropy": op(ops.mixture_cross_entropy, (B, T, c), (B, T), SHARES, IDS),
     "mse": op(ops.mse, (B, n), (B, n)),
     "sum_pool": op(ops.sum_pool, (B, T, n)),
+    "max_pool": op(ops.max_pool, (B, T, n)),
+    "product_pool": op(ops.product_pool, (B, T, n)),
     "rnn": op(ops.rnn, (B, T, n), (B, m), (n, m), (m, m), (m,)),
     "rnn, relu": op(ops.rnn, (B, T, n), (B, m), (n, m), (m, m), (m,), activation="relu"),
     "sum_to": op(broadcast_add, (B, n, n), (n, 1)),
@@ -181,6 +183,10 @@ EXAMPLES = {
     "FixedWindowModel": window(),
     "FixedWindowModel, sum": window(composition="sum", activation="relu"),
     "FixedWindowModel, mean, training": window(composition="mean", dropout=0.3),
+    "FixedWindowModel, maximum": window(composition="maximum"),
+    "FixedWindowModel, product, three hidden layers, training": window(
+        composition="product", hidden_layers=3, dropout=0.3
+    ),
     "RecurrentModel": recurrent(),
     "RecurrentModel, relu, training": recurrent(activation="relu", dropout=0.3),
     "GPT, training": loss(models.GPT, WINDOWS, T=T, L=1, H=H, m=m, f=n, dropout=0.3),
