@@ -215,10 +215,10 @@ for activation in ("tanh", "relu"):
 # gradient that enters at the last step only, and plot $\lVert h_{t-1}^\top \cdot da_t \rVert$ for each step t.
 #
 # If all steps contributed equally, the last 5 of the 20 would hold 25 % of the summed norms. **Expect** about 90 % if
-# $W_h$ shrinks vectors (0.7 · rotation), 58 to 68 % if it keeps their lengths (1.0), and 30 to 41 % if it stretches them
-# (1.3); how much exactly depends on the random words (the ranges are those of five seeds). These words are random, so
-# language cannot be the reason why late steps count more. The reason is the repeated multiplication by $W_h$ and by
-# slopes below 1; for 1.0 · rotation it is the slopes alone.
+# $W_h$ shrinks vectors (0.7 · rotation), 58 to 68 % if it keeps their lengths (1.0), and 30 to 41 % if it stretches
+# them (1.3); the ranges are those of five seeds. These words are random, so language cannot be the reason why late
+# steps count more. The reason is the repeated multiplication by $W_h$ and by slopes below 1; for 1.0 · rotation it is
+# the slopes alone.
 
 # %%
 def rotation(k, rng):
