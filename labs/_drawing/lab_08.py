@@ -150,7 +150,7 @@ def beams(widths, rows):
     figure, places = panels(1, 4, (12.5, 3.3))
     titles = {
         "bleu": "BLEU", "log p": "mean ln p of the translations", "length": "words written per reference word",
-        "read": "words that the decoder reads",
+        "seconds": "seconds for all sentences",
     }  # fmt: skip
     for axes, (key, title) in zip(places, titles.items()):
         lines = {name: [row[key] for row in of] for name, of in rows.items()}
