@@ -18,7 +18,7 @@ def use_tf32(on: bool = True) -> None:
     Raises UserError where no GPU works.
     """
     _check_gpu("TF32")
-    import cupy
+    import cupy  # an optional package
     from cupy._core import _routines_linalg as products
     from cupy_backends.cuda.libs import cublas
 
@@ -38,7 +38,7 @@ def limit_memory(gigabytes: float) -> None:
     if not gigabytes > 0:
         raise UserError(f"--gpu-memory is {gigabytes:g}, expected the most GB of the GPU's memory to use, above 0")
     _check_gpu("a limit of the GPU's memory")
-    import cupy
+    import cupy  # an optional package
 
     cupy.get_default_memory_pool().set_limit(size=int(gigabytes * 1e9))
 

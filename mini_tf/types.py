@@ -11,6 +11,7 @@ Gradients = tuple[Array | None, ...]                     # one for each array ar
 Backward = Callable[..., Any]                            # dy → dx, or Gradients
 Progress = Callable[[int, int], None] | None             # on_batch(done, of), for a progress bar
 PathLike = str | os.PathLike[str]                        # what Path() takes
+Options = dict[str, Any]                                 # {name: value}, which a model was built with
 Say = Callable[[str], None]                              # is called with each line that there is to print
 
 

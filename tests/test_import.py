@@ -92,3 +92,9 @@ def test_the_source_distribution_is_told_of_every_file():
     for file in files:
         inside = file.startswith("mini_tf/") and (file.endswith((".py", ".md")) or any(fnmatch(file, f"*{glob}") for glob in data))
         assert inside or file.startswith(grafted) or file in by_setuptools or file in named.split(), file
+
+
+def test_no_file_of_the_package_has_more_than_400_lines():
+    files = list(Path(mini_tf.__file__).parent.rglob("*.py"))
+    assert len(files) > 200
+    assert [path for path in files if len(path.read_text(encoding="utf-8").splitlines()) > 400] == []

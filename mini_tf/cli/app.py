@@ -1,4 +1,7 @@
-"""The command mini-tf itself: what all its commands share."""
+"""The command mini-tf itself: what all its commands share.
+
+Each command imports what it runs when it runs, so that `mini-tf --help` and wrong options answer at once.
+"""
 
 from typing import Annotated
 

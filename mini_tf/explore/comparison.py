@@ -13,8 +13,7 @@ from mini_tf.explore.recording import Frame, Recorder
 from mini_tf.gradcheck import Report, gradcheck
 from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.planting.bugs import BUGS
-from mini_tf.gradcheck.planting.editing import Bug, place_of_edit, planted
-from mini_tf.gradcheck.planting.repairs import repaired
+from mini_tf.gradcheck.planting.editing import Bug, place_of_edit, planted, repaired
 from mini_tf.layers import Layer, Parameter
 from mini_tf.places import place
 from mini_tf.types import Array

@@ -21,19 +21,19 @@ RECIPE = ("y, backward = f(…); loss, grads = f(…), which may be a method, ne
 
 
 class Adapter:
-    """A function or an object, brought to one way of calling it.
+    """A function or an object, brought to one way of calling it."""
 
-    f, owner   a function and None; or a method, or its name, and the object that it is of: each call gets a copy
-    names      of the inputs, in the order in which they are given;  parameters: of all arguments that go by position
-    """
-
+    f: Any                           # a function; or a method, or its name,
+    owner: Any                       # and the object that it is of, of which each call gets a copy; else None
+    parameters: list[str]            # names of all arguments that go by position,
+    names: list[str]                 # and of the inputs, in the order in which they are given
     takes: "Signature | None" = None     # the backward's, once there is one
-    takes_dy = True                  # False if that is no upstream gradient
-    strict = True                    # every floating input has to get a gradient; otherwise those without one are data
-    of_loss = False                  # gradients come with a number, and without an upstream gradient
-    together = False                 # they do so in one tuple, list or dict
-    unfollowed = 0                   # how many outputs the backward does not go back from
-    order = ""                       # in which order a backward was given dy and a cache, in words for one that raised
+    takes_dy: bool = True            # False if that is no upstream gradient
+    strict: bool = True              # every floating input has to get a gradient; otherwise those without one are data
+    of_loss: bool = False            # gradients come with a number, and without an upstream gradient
+    together: bool = False           # they do so in one tuple, list or dict
+    unfollowed: int = 0              # how many outputs the backward does not go back from
+    order: str = ""                  # in which order a backward was given dy and a cache, in words for one that raised
 
     def __init__(self, f: Any, inputs: Sequence[Any], owner: Any = None):
         self.f, self.owner = f, owner
@@ -109,7 +109,9 @@ class Pair(Adapter):
 class Loss(Adapter):
     """loss, grads = f(x, W): a number, and gradients in a tuple, a list, a dict, or one after another"""
 
-    strict, of_loss, takes_dy = False, True, False
+    strict: bool = False
+    of_loss: bool = True
+    takes_dy: bool = False
 
     def call(self, owner: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Result:
         function = bound(self.f, owner)
@@ -122,12 +124,13 @@ class TorchFunction(Adapter):
     """y = F.apply(x, W), of a torch.autograd.Function: tensors inside, arrays outside; PyTorch calls F.backward"""
 
     def __init__(self, f: Any, inputs: Sequence[Any]):
-        self.f, self.owner, self.torch = f, None, sys.modules["torch"]
+        self.f = f
+        self.owner = None
         self.parameters = signature_of(f.forward).names[1:]
         self.names = self.parameters[: len(inputs)]
 
     def call(self, owner: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Result:
-        torch = self.torch
+        torch = sys.modules["torch"]
         tensors = [torch.tensor(x, requires_grad=is_float(x)) if isinstance(x, np.ndarray) else x for x in inputs]
         outputs = self.f.apply(*tensors, *options.values())
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)

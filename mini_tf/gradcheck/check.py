@@ -2,10 +2,7 @@
 
 The question about y, backward = f(x): with a random dy, does backward(dy) equal the slopes of the one number
 
-    φ(x) = Σ dy·y(x) ?
-
-dy is random because dy = 1 would hide bugs: with it, the true dx of softmax and of layer norm is zero, and a wrong one
-often is too.
+    φ(x) = Σ dy·y(x) ?       (with dy = 1, the dx of softmax and of layer norm is 0, and a wrong one often is, too)
 """
 
 from collections.abc import Sequence
@@ -57,7 +54,7 @@ def gradcheck(
             report.notes.append("its file has changed since it was imported, and the old code was checked: start a new "
                                 "Python, or importlib.reload the module")        # fmt: skip
         if explain and report.verdict == FAIL and subject and evidence:
-            from mini_tf.gradcheck.explain import add_reasons  # here, as a check that passes needs none of it
+            from mini_tf.gradcheck.explain.reasons import add_reasons  # here, as a check that passes needs none of it
 
             try:
                 add_reasons(report, subject, evidence, other, seed)

@@ -1,6 +1,5 @@
 """What the command mini-tf gradcheck does."""
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -55,9 +54,8 @@ def _examples(beginning: str, seed: int) -> Subjects:
 
     found = {name: make(np.random.default_rng(seed)) for name, make in EXAMPLES.items() if name.startswith(beginning)}
     if not found:
-        near = difflib.get_close_matches(beginning.lower(), [*EXAMPLES], 3)
-        hint = f"did you mean {' or '.join(near)}? " if near else f"there are: {'; '.join(EXAMPLES)}. "
-        raise UserError(f"nothing is named {beginning}; {hint}Your own function is file.py::function")
+        raise UserError(f"nothing is named {beginning}; there are: {'; '.join(EXAMPLES)}. "
+                        "Your own function is file.py::function")                # fmt: skip
     return {name: (f, inputs, {"params": params}) for name, (f, inputs, params) in found.items()}
 
 
@@ -84,12 +82,8 @@ def check_all(
 
 
 def bind_twins(seed: int) -> None:
-    """Compare every twin with its formula as it is now, on all examples, and bind it to that formula.
-
-    Raises UserError, and binds none, if a gradient is wrong or a twin disagrees.
-    """
+    """Bind every twin to its formula as it is now, if all agree on all examples; UserError, and none bound, if not."""
     from mini_tf import kernels
-    from mini_tf.backend import gpu_count
     from mini_tf.kernels.compiling import why_uncompiled
     from mini_tf.kernels.decode_layer import DECODING
     from mini_tf.ops.op import all_ops
@@ -104,8 +98,6 @@ def bind_twins(seed: int) -> None:
     bound: list[Any] = [op for op in all_ops() if op.name in compared and binding.twin(op)] + [DECODING]
     binding.bind(bound)
     out.print(Text(f"bound to their formulas: the twins of {', '.join(sorted(op.name for op in bound))}"))
-    if not gpu_count()[0]:
-        out.print("those for a GPU were not compared, as none is here: tests/kernels/test_gpu.py does so on the CPU")
 
 
 def _checked(subjects: Subjects, seed: int, solution: bool = False) -> tuple[list[Report], list[str]]:
@@ -122,7 +114,9 @@ def _checked(subjects: Subjects, seed: int, solution: bool = False) -> tuple[lis
         _print_table(reports)
         rng, every = np.random.default_rng(seed), subjects.keys() >= EXAMPLES.keys()
         findings = [*check_updates(rng), *check_writing(rng), *check_gpu(EXAMPLES, rng)] if every else []
-    _print_in_words(reports)
+    for report in reports:
+        if len(reports) == 1 or not report.ok:
+            out.print(Text(report.explain()))
     for finding in findings:
         out.print(Text(f"{FAIL}: {finding}"))
     return reports, findings
@@ -135,19 +129,6 @@ def _help_the_learner(report: Report, exercise: str, solution: bool) -> None:
     text = Path(exercise.partition("::")[0]).read_text(encoding="utf-8")
     if blanks := re.findall(r"^\s*(\w+) = \.\.\.", text, re.MULTILINE):
         report.notes.append(f"blanks that are left, from the top down: {', '.join(blanks)}")
-
-
-def _print_in_words(reports: list[Report]) -> None:
-    """One report whole; of several those that did not pass, and a first wrong step that several have in common once."""
-    first: dict[str, Report] = {}                        # the place of a wrong step: whose report tells of it
-    for report in reports:
-        step = report.wrong_step
-        teller = first.setdefault(step.place, report) if step else report
-        if step and teller is not report:
-            same = f"the same first wrong step as in {teller.name}, {step.name}"
-            out.print(Text(f"{report.verdict}: gradients of {report.name}: {same}"))
-        elif len(reports) == 1 or not report.ok:
-            out.print(Text(report.explain()))
 
 
 def _print_table(reports: list[Report]) -> None:
@@ -168,7 +149,7 @@ def plant_in_all(subjects: Subjects, seed: int) -> int:
 
     results = _for_each("planting", subjects, self_test, seed)
     for one in results:
-        out.print(Text(one.explain() if one.missed or len(results) == 1 else one.explain().splitlines()[0]))
+        out.print(Text(str(one) if one.missed or len(results) == 1 else str(one).splitlines()[0]))
     caught, missed = (sum(len(getattr(one, what)) for one in results) for what in ("caught", "missed"))
     if len(results) > 1:
         out.print(Text(f"{caught} of {caught + missed} planted bugs caught in {len(results)} backwards."))

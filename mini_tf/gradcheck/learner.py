@@ -23,8 +23,8 @@ from mini_tf.gradcheck.adapters import is_torch_function, partner_of
 from mini_tf.gradcheck.arguments import constructed, inputs_for, values_of
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.measure.promises import told
-from mini_tf.gradcheck.program import is_theirs
 from mini_tf.gradcheck.verdict import check_lock
+from mini_tf.places import is_theirs
 
 import numpy as np
 

@@ -1,15 +1,19 @@
 """What needs a gradient: of an object, a dict or a list each floating array that exists before the forward and moves y.
 
 Caches, counters and gradients do not move y. What does, and gets no gradient, may be a constant: the caller has to say.
+Of mini_tf's layers it is their Parameters; nothing of mini_tf is imported for a file that does not use them.
 """
 
+import inspect
+import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mini_tf.gradcheck.adapters import signature_of
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.gradcheck.measure.points import random_dy
-from mini_tf.gradcheck.parameters import is_layer, variables_of
-from mini_tf.gradcheck.weights import FILE, Weight, everything_in, gradient_paths, is_float, named, path_of, reached
+from mini_tf.gradcheck.weights import FILE, Weight, everything_in, is_float, named, path_of, reached
+from mini_tf.places import codes_inside
 
 import numpy as np
 
@@ -29,7 +33,7 @@ def weights_in(holders: dict[str, Any], names: Collection[str]) -> Weights:
                 by_id[id(x)].paths.append(path)
             elif is_float(x):
                 name = named((owner, *path) if owner else path)
-                by_id[id(x)] = found[f"self.{name}" if name in names else name] = Weight(path, x, owner)
+                by_id[id(x)] = found[f"self.{name}" if name in names else name] = Weight([path], x, owner)
     return found
 
 
@@ -47,7 +51,7 @@ def chosen(entries: Sequence[tuple[str, str]], found: Weights, variables: dict[s
         if own:
             weights[name or own] = found[own]
         elif is_float(array := reached(variables, path)):
-            weights[name or text] = Weight(path, array, FILE)
+            weights[name or text] = Weight([path], array, FILE)
         else:
             there = ", ".join(found) or "no weights in what was given, nor variables of that name in its file"
             raise Refused(f"params: there is no floating array {text!r}: {there}")
@@ -71,18 +75,13 @@ def settle(subject: "Subject", rng: np.random.Generator) -> None:
     leave_out(dropped)
     for name in dropped:
         del subject.weights[name], subject.arrays[name]
-    subject.notes += [f"y does not depend on {name}" for name in dropped if subject.chosen]
-    if around := _unchecked_variables(subject):
-        subject.notes.append(f"{', '.join(around)}: used, but not given, so not checked: give them as inputs, or, if "
-                             f"they are variables of the file, params={around}")         # fmt: skip
     with subject.on_copies():                            # a wrong backward may write into what it is given
         y, backward = subject.forward()
         gradients = backward(random_dy(y, rng, backward))
     for name, w in dropped.items():
-        if any(is_float(g) and g.any() for g in (reached(subject.last[w.owner], path) for path in w.gradient_paths)):
-            subject.notes.append(f"y does not depend on {name}, and its gradient is not 0")
-    if numbers := _numbers_with_gradients(subject):
-        subject.notes.append(f"{', '.join(numbers)}: a number, so not checked: np.array of it would be")
+        kept = (reached(subject.last[w.owner], path) for path in w.gradient_paths)
+        if subject.chosen or any(is_float(g) and g.any() for g in kept):
+            subject.notes.append(f"y does not depend on {name}")
     came = {name for name, g in gradients.items() if g is not None}
     for name in [n for n in subject.numbers if n in came]:
         subject.arrays[name] = subject.originals[name] = np.array(subject.last[name])
@@ -99,13 +98,6 @@ def settle(subject: "Subject", rng: np.random.Generator) -> None:
         leave_out(data)
 
 
-def _numbers_with_gradients(subject: "Subject") -> list[str]:
-    """Names of Python's numbers in objects and containers that keep a number where their gradient would be"""
-    holders = [holder for owner, holder in subject.last.items() if owner != FILE]
-    return [named(path) for holder in holders for path, x in everything_in(holder) if isinstance(x, float) and path
-            and any(isinstance(reached(holder, one), float) for one in gradient_paths(path))]        # fmt: skip
-
-
 def _about(names: list[str], first: Weight) -> str:
     """Why weights that y depends on are not tested, and the arguments that help"""
     looked = named(first.gradient_paths[0]) if first.gradient_paths else "a gradient"
@@ -116,9 +108,40 @@ def _about(names: list[str], first: Weight) -> str:
             f"grads={{{paths}}}")                        # fmt: skip
 
 
-def _unchecked_variables(subject: "Subject") -> list[str]:
-    """Names of variables around the functions that hold floating arrays, and are neither given nor in `params`"""
-    adapter = subject.adapter
-    found = variables_of(adapter.f) | variables_of(getattr(adapter, "backward", None)) if adapter.owner is None else {}
-    return [name for name, x in found.items() if name not in subject.variables and not is_layer(x)
-            and any(is_float(part) for _, part in everything_in(x))]     # fmt: skip
+def is_layer(x: Any) -> bool:
+    """True for a layer or a model of mini_tf, or one's own subclass"""
+    module = sys.modules.get("mini_tf.layers.layer")
+    return module is not None and isinstance(x, module.Layer)
+
+
+def variables_of(f: Any) -> dict[str, Any]:
+    """{name: value} of the variables that a function uses: of its file, and of the functions around it"""
+    if not inspect.isfunction(f):
+        return {}
+    f = inspect.unwrap(f)
+    names = [name for code in codes_inside(f.__code__) for name in code.co_names if name in f.__globals__]
+    return {**{name: f.__globals__[name] for name in names}, **inspect.getclosurevars(f).nonlocals}
+
+
+def parameters_of(f: Any, inputs: Sequence[Any], params: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """({name: Parameter} to check, {name: Parameter} of the others) that `params` gives, or that are in layers.
+
+    Layers are looked for where f has them: f itself, the layer whose method it is, its inputs, and what its text names.
+    """
+    names, given = params, {}
+    if isinstance(params, dict):
+        names, given = (), {name: p for name, p in params.items() if not isinstance(p, str)}
+    for name, p in given.items():
+        if not (hasattr(p, "data") and hasattr(p, "grad")):
+            raise Refused(f"params: {name} is of type {type(p).__name__}, expected a Parameter, or a name in text")
+    f = getattr(f, "func", f)
+    arguments = dict(zip(signature_of(f).names, inputs))
+    owners = {"": f, "self": getattr(f, "__self__", None), **arguments, **variables_of(f)}
+    layers = {name: one for name, one in owners.items() if is_layer(one)}
+    every = {id(p): (name, p, True) for name, p in given.items()}                # {id: (name, Parameter, asked)}
+    for name, layer in layers.items():
+        for own, p in layer.parameters().items():
+            full = f"{name}.{own}" if name not in ("", "self") and len(layers) > 1 else own
+            every.setdefault(id(p), (full, p, params is None or full in names or own in names))
+    checked = {name: p for name, p, asked in every.values() if asked and getattr(p, "trainable", True)}
+    return checked, {f"{name}, fixed": p for name, p, _ in every.values() if checked.get(name) is not p}

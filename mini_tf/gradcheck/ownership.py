@@ -14,10 +14,10 @@ after the first run: from then on each gradient has its address, as long as what
 import ast
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mini_tf.gradcheck.adapters import Loss
+from mini_tf.gradcheck.adapters import Adapter, Loss
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.gradcheck.needs import Weights
 from mini_tf.gradcheck.source import Unavailable, own_nodes, source_of
@@ -51,25 +51,30 @@ class Leaf(NamedTuple):
 
 
 class Ownership:
-    """Gives each tensor of a subject its gradient.
+    """Gives each tensor of a subject its gradient."""
 
-    returned_names  what the `return` of the backward calls its parts
-    containers      {name of an input that is a container: its weights}
-    words, keys     {what a gradient may be called: whose it is}, in a `return`, and as the key of a dict
-    """
+    returned_names: Names    # what the `return` of the backward calls its parts
+    containers: dict[str, Weights]       # {name of an input that is a container: its weights}
+    words: dict[Path, str]   # {what a gradient may be called in a `return`: whose it is}
+    keys: dict[Path, str]    # the same, as the key of a dict
+    orders: tuple[Sequence[str], ...]    # of the inputs, in which gradients may come back
 
     def __init__(self, subject: "Subject", backward: Callable[..., Any]):
-        self.adapter, self.returned_names = subject.adapter, _names_in_return(backward)
+        self.adapter: Adapter = subject.adapter
+        self.returned_names = _names_in_return(backward)
         if isinstance(self.adapter, Loss):               # gradients are behind the loss
             behind = self.returned_names[1:] if isinstance(self.returned_names, list) else [""]
             self.returned_names = behind[0] if len(behind) == 1 else behind
-        self.stated, self.order = subject.stated_paths, subject.stated_order
-        self.names, self.floats, self.weights = subject.names, subject.floats, dict(subject.weights)
-        self.inputs = [n for n in self.names if n in self.floats or n in subject.numbers]
+        self.stated: dict[str, Path] = subject.stated_paths
+        self.order: list[str] | None = subject.stated_order
+        self.names: list[str] = subject.names
+        self.floats: list[str] = subject.floats
+        self.weights: Weights = dict(subject.weights)
+        self.inputs: list[str] = [n for n in self.names if n in self.floats or n in subject.numbers]
         held = {one: {name: w for name, w in self.weights.items() if w.owner == one} for one in self.names}
         self.containers = {one: weights for one, weights in held.items() if weights}
-        self.strict = self.adapter.strict and not self.containers        # each floating input has to get a gradient
-        # Where each has to get one, they may belong to what an op says, or to all of a kind that are as many.
+        self.strict: bool = self.adapter.strict and not self.containers
+        # If strict, gradients may belong to what an op says, or to all inputs of a kind that are as many.
         arrays = [n for n, x in zip(self.names, subject.given) if is_array(x)]
         self.orders = getattr(subject.f, "arrays", ()), self.floats, arrays, self.names, self.adapter.parameters
         self.addresses: dict[str, Path | None] = {}
@@ -116,7 +121,8 @@ class Ownership:
                 places = [one for one in places if _may_be(reached(there, one[1]), weights)]
             self.addresses[name] = places[0][1] if places else None
             first, *others = [reached(there, where) for _, where in places] or [None]
-            differ = [word for (word, _), g in zip(places[1:], others) if not _equal(first, g)]
+            differ = [word for (word, _), g in zip(places[1:], others)
+                      if g is not first and not np.array_equal(g, first, equal_nan=True)]            # fmt: skip
             if differ and name not in self.stated:
                 unclear[name] = places[0][0], differ[0]
         if unclear:
@@ -243,10 +249,6 @@ def _is_spread(x: Any) -> bool:
 def _may_be(g: Any, weights: list[Any]) -> bool:
     """Whether it may be the gradient of a weight: it is none itself, no container and no method"""
     return not (g is None or callable(g) or isinstance(g, (dict, list, tuple)) or any(g is x for x in weights))
-
-
-def _equal(a: Any, b: Any) -> bool:
-    return a is b or np.array_equal(a, b, equal_nan=True)
 
 
 def _array_of(g: Any) -> Any:

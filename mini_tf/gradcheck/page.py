@@ -7,15 +7,18 @@ import linecache
 import re
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mini_tf import pages
 from mini_tf.gradcheck.measure.slopes import SWEEP
-from mini_tf.gradcheck.report import FAIL, NOT_TESTED, PASS, Comparison, Report, entry, number
+from mini_tf.gradcheck.wording import entry, number
 from mini_tf.types import Array, PathLike
 
 import numpy as np
 from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from mini_tf.gradcheck.report import Comparison, Report  # which writes its page
 
 NEGATIVE, POSITIVE = (31, 95, 168), (194, 86, 12)        # ends of the colour map: --negative, --positive of base.css
 ROWS, COLUMNS = 16, 24                                   # shown of an array at most
@@ -24,15 +27,15 @@ AROUND = 12              # lines shown above and below a marked one
 PLACE = re.compile(r"(\S.*?):(\d+)(?:\s.*)?", re.DOTALL)             # "net.py:12", also with the line's text behind it
 
 
-def write_page(path: PathLike, reports: list[Report]) -> None:
+def write_page(path: PathLike, reports: "list[Report]") -> None:
     """Write the reports to `path` as one HTML file, whole or not at all. Failures come first."""
-    reports = sorted(reports, key=lambda report: [FAIL, NOT_TESTED, PASS].index(report.verdict))
+    reports = sorted(reports, key=lambda report: (report.ok, report.exit_code))
     functions = {one.__name__: one for one in (pages.highlighted, pictures, curve, sources)}
     template = Path(__file__).with_name("report.html.jinja")
     pages.write_page(path, template, reports=reports, passed=sum(r.ok for r in reports), **functions)
 
 
-def pictures(c: Comparison) -> dict[str, Any]:
+def pictures(c: "Comparison") -> dict[str, Any]:
     """Your gradient, the measured one and their difference, on one scale of colours"""
     places, captions = _shown(c)
     yours, measured = (np.ravel(numbers)[places] for numbers in (c.gradient, c.slopes))
@@ -48,7 +51,7 @@ def pictures(c: Comparison) -> dict[str, Any]:
     return {"maps": maps, "most": f"{most:.3g}", "captions": captions}
 
 
-def _shown(c: Comparison) -> tuple[Array, list[str]]:
+def _shown(c: "Comparison") -> tuple[Array, list[str]]:
     """(the entries to show, as a matrix of their places in the flat array; captions)"""
     shape = c.slopes.shape
     matrix = np.arange(c.slopes.size).reshape(-1, shape[-1] if shape else 1)
@@ -62,7 +65,7 @@ def _shown(c: Comparison) -> tuple[Array, list[str]]:
     return matrix, captions
 
 
-def _cell(c: Comparison, place: int, value: float, most: float) -> dict[str, Any]:
+def _cell(c: "Comparison", place: int, value: float, most: float) -> dict[str, Any]:
     """What is shown of an entry. Blue is below zero, white zero, orange above, as in the explorer"""
     index, known = tuple(map(int, np.unravel_index(place, c.slopes.shape))), np.isfinite(value)
     mixed = min(1, abs(value) / most) ** 0.7             # small entries stay visible
@@ -72,7 +75,7 @@ def _cell(c: Comparison, place: int, value: float, most: float) -> dict[str, Any
     return {"at": entry(index), "value": number(value), "short": short, "colour": colour, "worst": index == c.index}
 
 
-def curve(c: Comparison) -> dict[str, Any]:
+def curve(c: "Comparison") -> dict[str, Any]:
     """The central difference's distance from two values, {label: [(step, distance)]}, all as powers of ten"""
     lines = {}
     for label, value in {"yours": c.yours, "measured": c.measured}.items():
@@ -82,7 +85,7 @@ def curve(c: Comparison) -> dict[str, Any]:
     return {"lines": lines, "low": int(np.floor(min(levels))), "high": int(np.floor(max(levels))) + 1}
 
 
-def sources(report: Report) -> list[dict[str, Any]]:
+def sources(report: "Report") -> list[dict[str, Any]]:
     """The lines near the report's changes or suspects, which are marked; else near the beginning of the backward"""
     said = [change.place for change in (*report.changes, *report.equal)] + report.suspects
     marked = defaultdict[str, set[int]](set)

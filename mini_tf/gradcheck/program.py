@@ -10,8 +10,7 @@ from types import CodeType, FrameType, FunctionType
 
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.source import functions_sharing_code
-from mini_tf.places import codes_inside
-from mini_tf.places import is_theirs as is_theirs
+from mini_tf.places import codes_inside, is_theirs
 
 OURS = Path(__file__).parents[1]
 MACHINERY = [OURS / name for name in ("gradcheck", "kernels", "parallel", "trace.py", "backend.py", "ops/op.py")]

@@ -1,10 +1,11 @@
 """What the checker found: in words, as a table, as JSON and as a page. All of them say the same sentences."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
+from mini_tf.gradcheck.wording import entry, listed, number
 from mini_tf.types import Array, PathLike
 
 import numpy as np
@@ -238,7 +239,8 @@ class Report:
         at = f", backward at {self.place}" if self.place and not self.ok else ""
         return "\n  ".join([f"{self.verdict}: gradients of {self.name}{at}", *map(str, self.lines())])
 
-    __str__ = __repr__ = explain
+    def __repr__(self) -> str:
+        return self.explain()
 
     def lines(self) -> list[Line]:
         """All lines below the verdict; the page shows the same"""
@@ -312,24 +314,9 @@ class Report:
 
     def html(self, path: PathLike) -> None:
         """Write the report as one self-contained HTML file, with its pictures."""
-        from mini_tf.gradcheck.page import write_page  # here, as a check needs NumPy alone
+        from mini_tf.gradcheck.page import write_page  # here, as it needs jinja2, and a check NumPy alone
 
         write_page(path, [self])
-
-
-def entry(index: tuple[int, ...]) -> str:
-    """The index of an entry as the report shows it: [0, 3]"""
-    return f"[{', '.join(map(str, index))}]"
-
-
-def number(x: float, digits: int = 6) -> str:
-    """A number as the report shows it, and never -0"""
-    return f"{x + 0.0:.{digits}g}"
-
-
-def listed(words: Sequence[str]) -> str:
-    """a, b and c"""
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
 
 
 def in_json(x: Any) -> dict[str, Any]:

@@ -11,8 +11,10 @@ import ast
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
+from warnings import catch_warnings
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.adapters import Loss
@@ -39,32 +41,26 @@ DRAWS = 4                # points to compare them at: the given one, and random 
 MOST = 60                # mutants of one backward, spread evenly over its lines
 
 
+@dataclass(repr=False)
 class SelfTest:
-    """The mutants of one backward, an Edit each: true if some were caught and none was missed.
+    """The mutants of one backward, an Edit each: true if some were caught and none was missed."""
 
-    harmless   those that make no difference: they give the same results, or did not run on these inputs
-    """
-
-    def __init__(self, name: str):
-        self.name = name
-        self.caught: list[Edit] = []
-        self.missed: list[Edit] = []
-        self.harmless: list[Edit] = []
+    name: str
+    caught: list[Edit] = field(default_factory=list)
+    missed: list[Edit] = field(default_factory=list)
+    harmless: list[Edit] = field(default_factory=list)   # no difference: the same results, or they did not run
 
     def __bool__(self) -> bool:
         return bool(self.caught) and not self.missed
 
-    def explain(self) -> str:
-        """How many were caught; the lines of those missed; where changes make no difference"""
+    def __repr__(self) -> str:
         lines = [f"{self.name}: {len(self.caught)} of {len(self.caught + self.missed)} planted bugs caught"]
         for m in self.missed:
-            at = place(m.source.path, m.line)
+            at = place(m.site.source.path, m.line)
             lines += [f"  MISSED: {at}", f"    right    {m.before}", f"    planted  {m.after}"]
-        places = ", ".join(dict.fromkeys(place(m.source.path, m.line) for m in self.harmless))
+        places = ", ".join(dict.fromkeys(place(m.site.source.path, m.line) for m in self.harmless))
         lines += [f"  Not tested, as changes make no difference on these inputs: {places}"] if places else []
         return "\n".join(lines)
-
-    __str__ = __repr__ = explain
 
 
 def self_test(
@@ -87,8 +83,8 @@ def self_test(
         backward, result = source_of(evidence.backward.of), SelfTest(report.name)
         maker, right = _maker(evidence, backward.function), _outcomes(evidence)
         for m in mutants(backward):
-            with suppress(SyntaxError), np.errstate(all="ignore"):       # what does not compile is no mutant
-                wrong = compiled(maker, changed([m]), backward.file.text)
+            with suppress(SyntaxError), catch_warnings(action="ignore"), np.errstate(all="ignore"):
+                wrong = compiled(maker, changed([m]), backward.file.text)            # if it does not compile, no mutant
                 if wrong.co_freevars != maker.__code__.co_freevars:      # Python does not let it run in this place
                     continue
                 with running_as({maker: wrong}):

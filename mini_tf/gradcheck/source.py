@@ -39,8 +39,8 @@ class Text:
 
     def __init__(self, text: str):
         self.text = text
-        self.lines = text.split("\n")
-        self.starts = [0, *accumulate(len(line) + 1 for line in self.lines)]
+        self.lines: list[str] = text.split("\n")
+        self.starts: list[int] = [0, *accumulate(len(line) + 1 for line in self.lines)]
 
     @cached_property
     def tree(self) -> ast.Module:

@@ -15,10 +15,19 @@ from typing import Any
 
 from mini_tf.gradcheck.adapters import Adapter, Closure, adapted, bound, name_of, signature_of
 from mini_tf.gradcheck.errors import FAILURES, Refused
-from mini_tf.gradcheck.needs import chosen, weights_in, without
+from mini_tf.gradcheck.needs import chosen, is_layer, parameters_of, weights_in, without
 from mini_tf.gradcheck.ownership import Ownership
-from mini_tf.gradcheck.parameters import is_layer, parameters_of
-from mini_tf.gradcheck.weights import FILE, everything_in, is_array, is_float, no_lists_of_numbers, path_of, reached
+from mini_tf.gradcheck.weights import (
+    FILE,
+    Path,
+    Weight,
+    everything_in,
+    is_array,
+    is_float,
+    no_lists_of_numbers,
+    path_of,
+    reached,
+)  # fmt: skip
 from mini_tf.types import Array
 
 import numpy as np
@@ -28,36 +37,43 @@ Gradients = dict[str, Any]
 
 
 class Subject:
-    """A function with its inputs and weights.
+    """A function with its inputs and weights."""
 
-    names       of the inputs;  given: as they came;  options: what was given by name, constants, whatever they are
-    weights     {name: Weight};  params: {name: Parameter} of mini_tf's layers;  parameters: the fixed ones, too
-    arrays      {name: array} of inputs, weights and Parameters: copies, floating ones in float64;  originals: theirs
-    wanted      the names of those whose gradients are checked, the tensors
-    refusals    sentences on arrays that get no gradient, and are left out
-    backward    the author's, in the last run;  came_back: what it returned;  last: {owner of weights: the copy there}
-    """
+    params: dict[str, Any]               # {name: Parameter} of mini_tf's layers
+    parameters: dict[str, Any]           # the same, and the fixed ones
+    chosen: list[tuple[str, str]]        # (name or "", path) of what the caller's `params` name
+    weights: dict[str, Weight]
+    variables: set[str | int]            # of the author's file, those that are weights or their gradients
+    originals: dict[str, Array]          # {name: array} of inputs, weights and Parameters,
+    arrays: dict[str, Array]             # and copies, floating ones in float64
+    floats: list[str]                    # names of inputs that are floating arrays,
+    numbers: list[str]                   # or Python's numbers, which are checked if a gradient comes back
+    wanted: list[str]                    # names of those whose gradients are checked, the tensors
 
     def __init__(
         self, f: Any, inputs: Sequence[Any], options: dict[str, Any] | None = None, params: Any = None,
         grads: Any = None, constants: Sequence[str] = (), methods: Sequence[str] | None = None,
     ):  # fmt: skip
-        self.f, self.given, self.options = f, [*inputs], options or {}
+        self.f = f
+        self.given: list[Any] = [*inputs]                # as they came
+        self.options: dict[str, Any] = options or {}     # by name: constants, whatever they are
         self.notes: list[str] = []
-        self.refusals: list[str] = []
-        self.last: dict[str, Any] = {}
-        self.came_back = self.backward = None
+        self.refusals: list[str] = []                    # sentences on arrays that get no gradient, and are left out
+        self.backward: Any = None                        # the author's, in the last run,
+        self.came_back: Any = None                       # and what it returned
+        self.last: dict[str, Any] = {}                   # {owner of weights: the copy of it in the last run}
         self.params, fixed = parameters_of(f, inputs, params)
         self.parameters = self.params | fixed
-        self.adapter = self._adapted(methods)
-        self.names = self.adapter.names
-        self.holders = {"": self.adapter.owner, **dict(zip(self.names, self.given))}
+        self.adapter: Adapter = self._adapted(methods)
+        self.names: list[str] = self.adapter.names
+        self.holders: dict[str, Any] = {"": self.adapter.owner, **dict(zip(self.names, self.given))}
         self._find_weights(params, constants)
         self._find_arrays(constants)
         _all_known("grads", grads or (), [*self.names, *self.weights])
         self.ownership: Ownership | None = None
-        self.stated_paths = {name: path_of(text) for name, text in grads.items()} if isinstance(grads, dict) else {}
-        self.stated_order = [*grads] if grads and not self.stated_paths else None    # in which gradients come back
+        stated = grads.items() if isinstance(grads, dict) else ()
+        self.stated_paths: dict[str, Path] = {name: path_of(text) for name, text in stated}
+        self.stated_order: list[str] | None = [*grads] if grads and not stated else None         # as they come back
 
     def _adapted(self, methods: Sequence[str] | None) -> Adapter:
         def result() -> Any:
@@ -102,10 +118,6 @@ class Subject:
         self.originals |= {name: w.array for name, w in self.weights.items()}
         self.originals |= {name: p.data for name, p in self.parameters.items()}
         self.arrays = {name: _float64(x) for name, x in self.originals.items()}
-
-    @property
-    def name(self) -> str:
-        return self.adapter.name
 
     def forward(self) -> tuple[Any, Any]:
         """(y, backward); backward(dy) gives {name: gradient} of all tensors, None for those without one.
@@ -182,7 +194,8 @@ class Subject:
 
     def as_given(self) -> AbstractContextManager[None]:
         """In this block, all arrays are the original ones."""
-        return self.at({name: _native(x) for name, x in self.originals.items()})
+        native = {n: x.dtype.newbyteorder("=") for n, x in self.originals.items()}       # results have that order, too
+        return self.at({n: x.astype(native[n]) if x.dtype != native[n] else x for n, x in self.originals.items()})
 
     def in_dtype(self, dtype: DTypeLike) -> AbstractContextManager[None]:
         """In this block, all floating arrays have that dtype."""
@@ -225,11 +238,6 @@ def _copied(x: Any, memo: dict[int, Any]) -> Any:
     except TypeError as error:
         raise Refused(f"{name_of(x)} cannot be copied ({error}). Give its methods, and weights as inputs: "
                       "gradcheck((lambda x: net.forward(x), lambda dy: net.backward(dy)), x)") from None
-
-
-def _native(x: Array) -> Array:
-    """An array with its numbers' bytes in the processor's own order, as all results have it; others as they are."""
-    return x.astype(x.dtype.newbyteorder("=")) if isinstance(x, np.ndarray) and not x.dtype.isnative else x
 
 
 def _float64(x: Any) -> Array:

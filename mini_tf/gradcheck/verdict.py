@@ -50,7 +50,7 @@ def judged(make: Callable[[], Subject], name: str | None, seed: int, budget: int
     with check_lock, watched_relus() as patterns:
         try:
             subject = make()
-            report.name = name or subject.name
+            report.name = name or subject.adapter.name
             _judge(subject, report, patterns, found, seed, budget or 0)
         except Broken as broken:
             report.findings.append(str(broken))
@@ -187,17 +187,14 @@ def _glance(subject: Subject, y: Array, backward: Any, patterns: list[bytes], rn
     return glance(Phi(subject, dy, patterns), fit, rng) if fit else None
 
 
-def seems_right(subject: Subject, patterns: list[bytes], seed: int = 0) -> bool:
-    """True if a quick look at the given point shows nothing wrong
-
-    False means only that one has to look more closely.
-    """
+def seems_right(make: Callable[[], Subject], seed: int) -> bool:
+    """True if a quick look at make()'s point shows nothing wrong; False: one has to look more closely"""
     rng = np.random.default_rng((seed, 2))
-    try:
+    with suppress(*FAILURES), watched_relus() as patterns:
+        subject = make()
         settle(subject, rng)
         findings = check_tensors(subject.tensors)
         y, backward = check_forward(subject)
         findings += check_backward(subject, backward, random_dy(y, rng, backward))[1]
         return not findings and bool(_glance(subject, y, backward, patterns, rng))
-    except FAILURES:
-        return False
+    return False

@@ -14,6 +14,7 @@ one array, so its gradient may go by either name.
 import inspect
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from types import ModuleType
 from typing import Any
@@ -25,23 +26,20 @@ import numpy as np
 
 DEEPEST = 8              # of objects, dicts and lists inside others
 LONGEST = 1000           # of a list that is looked through
-HOLDERS = {"params": ("grads",), "parameters": ("grads", "gradients"), "data": ("grad",)}
+HOLDERS: dict[object, tuple[str, ...]] = {"params": ("grads",), "parameters": ("grads", "gradients"), "data": ("grad",)}
 OPAQUE = (str, bytes, int, float, complex, ModuleType, np.ndarray, np.generic, np.random.Generator, type)
 FILE = "variables of the file"                           # the owner of weights that are such
 
 Path = tuple[str | int, ...]
 
 
+@dataclass(eq=False)
 class Weight:
-    """An array in an object, a dict or a list, or a variable of a file.
+    """An array in an object, a dict or a list, or a variable of a file."""
 
-    paths     to it, several if it goes by several names
-    owner     what holds it: "" (the object that is checked), the name of an input, or FILE
-    array     the author's; while f runs, the tensor of that name is in its place
-    """
-
-    def __init__(self, path: Path, array: Array, owner: str = ""):
-        self.paths, self.array, self.owner = [path], array, owner
+    paths: list[Path]        # to it, several if it goes by several names
+    array: Array             # the author's; while f runs, the tensor of that name is in its place
+    owner: str               # what holds it: "" (the object that is checked), the name of an input, or FILE
 
     @cached_property
     def gradient_paths(self) -> list[Path]:

@@ -344,7 +344,7 @@ def in_pieces(loop: Loop, first_array: Array, *others) -> None:
     in_parallel(lambda _, first, stop: loop(first, stop, first_array, *others), cuts)
 
 
-def in_one_thread(loop, first_array, *others):
+def in_one_thread(loop: Loop, first_array: Array, *others: Any) -> None:
     """The same, in this thread alone."""
     loop.machine_code(0, len(first_array), first_array, *others)
 
@@ -367,7 +367,7 @@ def as_gradient(dy: Array | float, shape: tuple[int, ...]) -> Array:
     return dy if dy.shape == shape else np.broadcast_to(dy, shape)
 
 
-def for_loops(x):
+def for_loops(x: Array) -> Array:
     if x.flags.carray and x.dtype.char in "f?":          # C-contiguous, aligned and writable
         return x
     return np.require(x, bool if x.dtype == bool else np.float32, LOOPS_NEED)

@@ -33,11 +33,14 @@ class MultiHeadAttention(Layer):
         self, n: int, H: int, m: int, rng: np.random.Generator, scale: float = 1.0, dtype: DTypeLike = np.float32,
         distances: bool = False, bias: bool = False,
     ):  # fmt: skip
-        self.H, self.m, self.scale, self.distances = H, m, scale, distances
-        self.query = Linear(n, H * m, rng, bias=bias, dtype=dtype)
-        self.key = Linear(n, H * m, rng, bias=bias, dtype=dtype)
-        self.value = Linear(n, H * m, rng, bias=bias, dtype=dtype)
-        self.output = Linear(H * m, n, rng, bias=bias, dtype=dtype)
+        self.H = H
+        self.m = m
+        self.scale = scale
+        self.distances = distances
+        self.query: Linear = Linear(n, H * m, rng, bias=bias, dtype=dtype)
+        self.key: Linear = Linear(n, H * m, rng, bias=bias, dtype=dtype)
+        self.value: Linear = Linear(n, H * m, rng, bias=bias, dtype=dtype)
+        self.output: Linear = Linear(H * m, n, rng, bias=bias, dtype=dtype)
 
     def __call__(self, x: Array, mask: Array | None = None, cache: "KVCache | None" = None) -> tuple[Array, Backward]:
         """Self-attention: queries, keys and values of the same words"""
@@ -110,7 +113,8 @@ class KVCache:
     value: Array
 
     def __init__(self, T: int):
-        self.T, self.words = T, 0
+        self.T = T
+        self.words: int = 0
         self.twin: Any = None                                    # its layer's loop, see kernels/decode_layer.py
 
     def extend(self, key: Array, value: Array) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ class ClassWord(Layer):
     """
 
     def __init__(self, n: int, rng: np.random.Generator, scale: float, dtype: DTypeLike = np.float32):
-        self.v = Parameter(normal(rng, (n,), scale, dtype))
+        self.v: Parameter = Parameter(normal(rng, (n,), scale, dtype))
 
     def __call__(self, x: Array) -> tuple[Array, Backward]:
         v = self.v.data

@@ -19,7 +19,7 @@ class Embedding(Layer):
     """
 
     def __init__(self, table: Array, trainable: bool = True):
-        self.table = Parameter(np.array(table, order="C"), trainable)
+        self.table: Parameter = Parameter(np.array(table, order="C"), trainable)
 
     def __call__(self, ids: Array) -> tuple[Array, Backward]:
         table = self.table.data

@@ -26,8 +26,8 @@ class FeedForward(Layer):
         if activation not in ACTIVATIONS:
             raise ValueError(f"FeedForward: activation {activation!r} is unknown, expected relu or gelu")
         self.activation = activation
-        self.inner = Linear(n, f, rng, dtype=dtype)
-        self.outer = Linear(f, n, dtype=dtype)
+        self.inner: Linear = Linear(n, f, rng, dtype=dtype)
+        self.outer: Linear = Linear(f, n, dtype=dtype)
 
     def __call__(self, x: Array) -> tuple[Array, Backward]:
         a, inner_backward = self.inner(x)                # (…, f)

@@ -21,18 +21,14 @@ class GatedLayer(Layer):
     parts: int                       # arrays that make a state
     gates: int                       # arrays a, of k columns each, that a step computes
 
-    def __init__(
-        self, n: int, k: int, rng: np.random.Generator, dtype: DTypeLike = np.float32, start: bool = True
-    ):
-        self.start = Parameter(np.zeros((self.parts, k), dtype)) if start else None
-        self.Wx = Parameter(normal(rng, (n, self.gates * k), n**-0.5, dtype))
+    def __init__(self, n: int, k: int, rng: np.random.Generator, dtype: DTypeLike = np.float32, start: bool = True):
+        self.start: Parameter | None = Parameter(np.zeros((self.parts, k), dtype)) if start else None
+        self.Wx: Parameter = Parameter(normal(rng, (n, self.gates * k), n**-0.5, dtype))
         orthogonal = [np.linalg.qr(rng.standard_normal((k, k)))[0] for _ in range(self.gates)]
-        self.Wh = Parameter(np.concatenate(orthogonal, axis=1).astype(dtype))
-        self.b = Parameter(np.zeros(self.gates * k, dtype))
+        self.Wh: Parameter = Parameter(np.concatenate(orthogonal, axis=1).astype(dtype))
+        self.b: Parameter = Parameter(np.zeros(self.gates * k, dtype))
 
-    def __call__(
-        self, x: Array, state: Array | None = None, present: Array | None = None
-    ) -> tuple[Array, Backward]:
+    def __call__(self, x: Array, state: Array | None = None, present: Array | None = None) -> tuple[Array, Backward]:
         if state is not None:
             return self.read(x, state, present)
         if self.start is None:
@@ -59,11 +55,10 @@ class LSTM(GatedLayer):
     Source: Hochreiter, Schmidhuber 1997; Jozefowicz, Zaremba, Sutskever 2015 (the forget gate's b)
     """
 
-    parts, gates = 2, 4
+    parts = 2
+    gates = 4
 
-    def __init__(
-        self, n: int, k: int, rng: np.random.Generator, dtype: DTypeLike = np.float32, start: bool = True
-    ):
+    def __init__(self, n: int, k: int, rng: np.random.Generator, dtype: DTypeLike = np.float32, start: bool = True):
         super().__init__(n, k, rng, dtype, start)
         self.b.data[k : 2 * k] = 1
 
@@ -87,13 +82,12 @@ class GRU(GatedLayer):
     Source: Cho et al. 2014, arXiv:1406.1078
     """
 
-    parts, gates = 1, 3
+    parts = 1
+    gates = 3
 
-    def __init__(
-        self, n: int, k: int, rng: np.random.Generator, dtype: DTypeLike = np.float32, start: bool = True
-    ):
+    def __init__(self, n: int, k: int, rng: np.random.Generator, dtype: DTypeLike = np.float32, start: bool = True):
         super().__init__(n, k, rng, dtype, start)
-        self.b_g = Parameter(np.zeros(k, dtype))
+        self.b_g: Parameter = Parameter(np.zeros(k, dtype))
 
     def read(self, x: Array, state: Array, present: Array | None) -> tuple[Array, Backward]:
         h, gru_backward = ops.gru(x, state[0], self.Wx.data, self.Wh.data, self.b.data, self.b_g.data, present)
@@ -109,7 +103,7 @@ class GRU(GatedLayer):
         return h[None], backward
 
 
-CELLS = {"lstm": LSTM, "gru": GRU}
+CELLS: dict[str, type[GatedLayer]] = {"lstm": LSTM, "gru": GRU}
 
 
 class BothDirections(Layer):
@@ -124,7 +118,8 @@ class BothDirections(Layer):
     def __init__(self, n: int, k: int, rng: np.random.Generator, cell: str = "lstm", dtype: DTypeLike = np.float32):
         if k % 2:
             raise ValueError(f"BothDirections: k is {k}, expected an even number: half for each direction")
-        self.forwards, self.backwards = (CELLS[cell](n, k // 2, rng, dtype) for _ in range(2))
+        self.forwards: GatedLayer = CELLS[cell](n, k // 2, rng, dtype)
+        self.backwards: GatedLayer = CELLS[cell](n, k // 2, rng, dtype)
 
     def __call__(self, x: Array, present: Array | None = None) -> tuple[Array, Backward]:
         right, right_backward = self.forwards(x, present=present)

@@ -21,7 +21,7 @@ class Linear(Layer):
     ):  # fmt: skip
         shape = size_in, size_out
         self.W = Parameter(np.zeros(shape, dtype) if rng is None else normal(rng, shape, size_in**-0.5, dtype))
-        self.b = Parameter(np.zeros(size_out, dtype)) if bias else None
+        self.b: Parameter | None = Parameter(np.zeros(size_out, dtype)) if bias else None
 
     def __call__(self, x: Array) -> tuple[Array, Backward]:
         y, linear_backward = ops.linear(x, self.W.data, None if self.b is None else self.b.data)

@@ -15,8 +15,8 @@ class LayerNorm(Layer):
     """
 
     def __init__(self, n: int, dtype: DTypeLike = np.float32):
-        self.gamma = Parameter(np.ones(n, dtype))
-        self.beta = Parameter(np.zeros(n, dtype))
+        self.gamma: Parameter = Parameter(np.ones(n, dtype))
+        self.beta: Parameter = Parameter(np.zeros(n, dtype))
 
     def __call__(self, x: Array) -> tuple[Array, Backward]:
         y, norm_backward = ops.layer_norm(x, self.gamma.data, self.beta.data)

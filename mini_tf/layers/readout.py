@@ -16,7 +16,8 @@ class TiedReadout(Layer):
     """
 
     def __init__(self, embedding: Embedding, b: Parameter | None = None):
-        self.table, self.b = embedding.table, b
+        self.table: Parameter = embedding.table
+        self.b = b
 
     def __call__(self, x: Array) -> tuple[Array, Backward]:
         logits, linear_backward = ops.linear(x, transpose(self.table.data), None if self.b is None else self.b.data)

@@ -22,10 +22,10 @@ class Recurrent(Layer):
         self, n: int, k: int, rng: np.random.Generator, activation: str = "tanh", dtype: DTypeLike = np.float32
     ):
         self.activation = activation
-        self.h0 = Parameter(np.zeros(k, dtype))
-        self.Wx = Parameter(normal(rng, (n, k), n**-0.5, dtype))
-        self.Wh = Parameter(np.linalg.qr(rng.standard_normal((k, k)))[0].astype(dtype))
-        self.b = Parameter(np.zeros(k, dtype))
+        self.h0: Parameter = Parameter(np.zeros(k, dtype))
+        self.Wx: Parameter = Parameter(normal(rng, (n, k), n**-0.5, dtype))
+        self.Wh: Parameter = Parameter(np.linalg.qr(rng.standard_normal((k, k)))[0].astype(dtype))
+        self.b: Parameter = Parameter(np.zeros(k, dtype))
 
     def __call__(self, x: Array, state: Array | None = None) -> tuple[Array, Backward]:
         start = self.start(len(x)) if state is None else state

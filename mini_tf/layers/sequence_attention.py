@@ -17,7 +17,7 @@ class MultiplicativeAttention(Layer):
     """
 
     def __init__(self, k: int, d: int, rng: np.random.Generator, dtype: DTypeLike = np.float32):
-        self.query = Linear(k, d, rng, bias=False, dtype=dtype)          # W
+        self.query: Linear = Linear(k, d, rng, bias=False, dtype=dtype)  # W
 
     def __call__(self, h: Array, z: Array, mask: Array | None = None) -> tuple[Array, Backward]:
         query, query_backward = self.query(h)
@@ -38,9 +38,9 @@ class AdditiveAttention(Layer):
     """
 
     def __init__(self, k: int, d: int, rng: np.random.Generator, dtype: DTypeLike = np.float32):
-        self.query = Linear(k, d, rng, bias=False, dtype=dtype)          # W
-        self.key = Linear(d, d, rng, bias=False, dtype=dtype)            # U
-        self.v = Parameter(normal(rng, (d,), d**-0.5, dtype))
+        self.query: Linear = Linear(k, d, rng, bias=False, dtype=dtype)  # W
+        self.key: Linear = Linear(d, d, rng, bias=False, dtype=dtype)    # U
+        self.v: Parameter = Parameter(normal(rng, (d,), d**-0.5, dtype))
 
     def __call__(self, h: Array, z: Array, mask: Array | None = None) -> tuple[Array, Backward]:
         query, query_backward = self.query(h)
@@ -55,6 +55,5 @@ class AdditiveAttention(Layer):
         return context, backward
 
 
-SCORES: dict[str, type[MultiplicativeAttention] | type[AdditiveAttention]] = {
-    "multiplicative": MultiplicativeAttention, "additive": AdditiveAttention,
-}  # fmt: skip
+SequenceAttention = MultiplicativeAttention | AdditiveAttention
+SCORES: dict[str, type[SequenceAttention]] = {"multiplicative": MultiplicativeAttention, "additive": AdditiveAttention}

@@ -45,14 +45,15 @@ class TransformerLayer(Layer):
     ):  # fmt: skip
         if norm not in NORMS:
             raise ValueError(f"TransformerLayer: norm {norm!r} is unknown, expected None, 'before' or 'after'")
-        self.relu, self.norm = relu, norm
-        self.attention = MultiHeadAttention(n, H, m, rng, scale, dtype, distances, bias)
-        self.attention_norm = LayerNorm(n, dtype) if norm else None
+        self.relu = relu
+        self.norm = norm
+        self.attention: MultiHeadAttention = MultiHeadAttention(n, H, m, rng, scale, dtype, distances, bias)
+        self.attention_norm: LayerNorm | None = LayerNorm(n, dtype) if norm else None
         if norm == "before":
             self.attention.output.W.data[...] = 0
-        self.feed_forward = FeedForward(n, f, rng, dtype, activation) if f else None
-        self.feed_forward_norm = LayerNorm(n, dtype) if f and norm else None
-        self.dropout = Dropout(dropout)
+        self.feed_forward: FeedForward | None = FeedForward(n, f, rng, dtype, activation) if f else None
+        self.feed_forward_norm: LayerNorm | None = LayerNorm(n, dtype) if f and norm else None
+        self.dropout: Dropout = Dropout(dropout)
 
     def __call__(
         self, x: Array, mask: Array | None = None, rng: np.random.Generator | None = None,
@@ -131,8 +132,8 @@ class DecoderLayer(TransformerLayer):
         scale: float = 1.0, bias: bool = False, dtype: DTypeLike = np.float32, **options: Any,
     ):  # fmt: skip
         super().__init__(n, H, m, rng, relu=False, norm=norm, f=f, scale=scale, bias=bias, dtype=dtype, **options)
-        self.cross_attention = MultiHeadAttention(n, H, m, rng, scale, dtype, bias=bias)
-        self.cross_attention_norm = LayerNorm(n, dtype) if norm else None
+        self.cross_attention: MultiHeadAttention = MultiHeadAttention(n, H, m, rng, scale, dtype, bias=bias)
+        self.cross_attention_norm: LayerNorm | None = LayerNorm(n, dtype) if norm else None
         if norm == "before":
             self.cross_attention.output.W.data[...] = 0
 

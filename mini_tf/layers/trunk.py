@@ -50,9 +50,14 @@ class Trunk(Layer):
         positions: PositionalEncoding | LearnedPositions | None = None, norm: LayerNorm | None = None,
         causal: bool = True, scale: float = 1.0, dropout: float = 0.0,
     ):  # fmt: skip
-        self.T, self.causal, self.scale = T, causal, scale
-        self.embedding, self.positions, self.layers, self.norm = embedding, positions, layers, norm
-        self.dropout = Dropout(dropout)
+        self.T = T
+        self.embedding = embedding
+        self.positions = positions
+        self.layers = layers
+        self.norm = norm
+        self.causal = causal
+        self.scale = scale
+        self.dropout: Dropout = Dropout(dropout)
 
     def __call__(self, ids: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:
         """Φ(X), and its backward, which runs once"""

@@ -34,7 +34,7 @@ from mini_tf.models.options import (
     options_of,
 )
 from mini_tf.models.saved import EmbeddingModel
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Options
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class Classifier(EmbeddingModel, Layer):
         positions: str | None = "sinusoidal", pool: str = "mean", causal: bool = False, blocks: int = 1, k: int = 64,
         train_embeddings: bool = True, dropout: float = 0.0, word_dropout: float = 0.0, seed: int = 0,
     ):  # fmt: skip
-        self.config = options_of(locals())
+        self.config: Options = options_of(locals())
         check_embeddings(embeddings)
         check_sizes(classes=classes, T=T, H=H, m=m, k=k)
         check_sizes(least=0, L=L, f=f, blocks=blocks)
@@ -87,9 +87,12 @@ class Classifier(EmbeddingModel, Layer):
         if pool == "first" and (causal or L == 0):
             raise UserError("pool='first' with causal=True or L=0: [CLS] would see no word; use pool='mean'")
         rng = generator(seed)
-        (self.c, n), dtype, size = embeddings.shape, embeddings.dtype, embeddings.shape[1] ** -0.5
-        self.T, self.classes, self.word_dropout = T, classes, word_dropout
-        self.cls = ClassWord(n, rng, size, dtype) if pool == "first" else None
+        (c, n), dtype, size = embeddings.shape, embeddings.dtype, embeddings.shape[1] ** -0.5
+        self.T = T
+        self.c: int = c
+        self.classes = classes
+        self.word_dropout = word_dropout
+        self.cls: ClassWord | None = ClassWord(n, rng, size, dtype) if pool == "first" else None
         length = T + 1 if pool == "first" else T
         layers = gpt_layers(L, n, H, m, f, rng, dropout, dtype)
         position: PositionalEncoding | LearnedPositions | None = None
@@ -99,11 +102,11 @@ class Classifier(EmbeddingModel, Layer):
             position = LearnedPositions(length, n, rng, size, dtype)
         embedding, norm = Embedding(embeddings, trainable=train_embeddings), LayerNorm(n, dtype) if L else None
         kind = Trunk if causal else Encoder
-        self.trunk = kind(embedding, layers, T=length, positions=position, norm=norm, dropout=dropout)
-        self.dropout = Dropout(dropout)
-        self.norms = [LayerNorm(n, dtype) for _ in range(blocks)]
-        self.blocks = [FeedForward(n, k, rng, dtype) for _ in range(blocks)]
-        self.norm = LayerNorm(n, dtype)
+        self.trunk: Trunk = kind(embedding, layers, T=length, positions=position, norm=norm, dropout=dropout)
+        self.dropout: Dropout = Dropout(dropout)
+        self.norms: list[LayerNorm] = [LayerNorm(n, dtype) for _ in range(blocks)]
+        self.blocks: list[FeedForward] = [FeedForward(n, k, rng, dtype) for _ in range(blocks)]
+        self.norm: LayerNorm = LayerNorm(n, dtype)
         self.A = Linear(n, classes, dtype=dtype)
 
     def loss(self, batch: "TextBatch", rng: np.random.Generator | None = None) -> tuple[float, Backward]:

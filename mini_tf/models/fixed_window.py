@@ -7,7 +7,7 @@ from mini_tf.metrics import log_frequencies
 from mini_tf.models.objectives import next_word_cross_entropy
 from mini_tf.models.options import check_choice, check_embeddings, check_flags, check_rates, check_sizes, options_of
 from mini_tf.models.windows import WindowModel
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Options
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class FixedWindowModel(WindowModel):
         composition: str = "concatenation", activation: str = "tanh", train_embeddings: bool = True,
         dropout: float = 0.0, hidden_layers: int = 1, seed: int = 0,
     ):  # fmt: skip
-        self.config = options_of(locals())
+        self.config: Options = options_of(locals())
         check_embeddings(embeddings)
         check_sizes(T=T, k=k, hidden_layers=hidden_layers)
         check_flags(train_embeddings=train_embeddings)
@@ -54,14 +54,17 @@ class FixedWindowModel(WindowModel):
         check_choice("composition", composition, COMPOSITIONS)
         check_choice("activation", activation, ACTIVATIONS)
         rng = generator(seed)
-        (self.c, n), dtype = embeddings.shape, embeddings.dtype
-        self.T, self.composition, self.activation = T, composition, activation
-        self.embedding = Embedding(embeddings, trainable=train_embeddings)
-        self.dropout = Dropout(dropout)
-        self.hidden = Linear(T * n if composition == "concatenation" else n, k, rng, dtype=dtype)    # W, b₁
-        self.further = [Linear(k, k, rng, dtype=dtype) for _ in range(hidden_layers - 1)]
-        self.readout = Linear(k, self.c, dtype=dtype)                                                # U, b₂
-        self.readout.b = Parameter(log_frequencies(frequencies, self.c).astype(dtype))
+        (c, n), dtype = embeddings.shape, embeddings.dtype
+        self.T = T
+        self.c: int = c
+        self.composition = composition
+        self.activation = activation
+        self.embedding: Embedding = Embedding(embeddings, trainable=train_embeddings)
+        self.dropout: Dropout = Dropout(dropout)
+        self.hidden: Linear = Linear(T * n if composition == "concatenation" else n, k, rng, dtype=dtype)    # W, b₁
+        self.further: list[Linear] = [Linear(k, k, rng, dtype=dtype) for _ in range(hidden_layers - 1)]
+        self.readout: Linear = Linear(k, c, dtype=dtype)                                                     # U, b₂
+        self.readout.b = Parameter(log_frequencies(frequencies, c).astype(dtype))
 
     def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy of the last words of windows (B, T + 1), and its backward. An rng turns dropout on."""

@@ -5,7 +5,7 @@ from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, TiedReadout
 from mini_tf.models.objectives import next_word_cross_entropy
 from mini_tf.models.options import check_embeddings, check_rates, check_sizes, options_of
 from mini_tf.models.windows import CausalTransformer
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Options
 
 import numpy as np
 
@@ -26,18 +26,19 @@ class GPT(CausalTransformer):
         self, embeddings: Array, *, T: int = 64, L: int = 2, H: int = 4, m: int = 32, f: int = 512,
         dropout: float = 0.0, seed: int = 0,
     ):  # fmt: skip
-        self.config = options_of(locals())
+        self.config: Options = options_of(locals())
         check_embeddings(embeddings)
         check_sizes(T=T, H=H, m=m, f=f)
         check_sizes(least=0, L=L)
         check_rates(dropout=dropout)
         rng = generator(seed)
-        (self.c, n), dtype = embeddings.shape, embeddings.dtype
+        (c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
+        self.c: int = c
         layers = gpt_layers(L, n, H, m, f, rng, dropout, dtype)
         positions, norm = PositionalEncoding(T, n, scale=n**-0.5), LayerNorm(n, dtype)
-        self.trunk = Trunk(Embedding(embeddings), layers, T=T, positions=positions, norm=norm, dropout=dropout)
-        self.A = TiedReadout(self.trunk.embedding)
+        self.trunk: Trunk = Trunk(Embedding(embeddings), layers, T=T, positions=positions, norm=norm, dropout=dropout)
+        self.A: TiedReadout = TiedReadout(self.trunk.embedding)
 
     def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy at every word of windows (B, T + 1), in nats, and backward. An rng enables dropout."""

@@ -9,7 +9,7 @@ from mini_tf.models.options import check_choice, check_embeddings, check_flags, 
 from mini_tf.models.reading import CachedReader, WindowReader
 from mini_tf.models.windows import CausalTransformer
 from mini_tf.ops.shapes import transpose
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Options
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,7 +48,7 @@ class LanguageTransformer(CausalTransformer):
         position_scale: float = 1.0, scaled_attention: bool = False, train_embeddings: bool = False,
         tied: bool = False, dropout: float = 0.0, seed: int = 0,
     ):  # fmt: skip
-        self.config = options_of(locals())
+        self.config: Options = options_of(locals())
         check_sizes(T=T, H=H, m=m)
         check_sizes(least=0, L=L)
         check_embeddings(embeddings)
@@ -60,19 +60,21 @@ class LanguageTransformer(CausalTransformer):
             raise UserError(f"position_scale is {shown(position_scale)}, expected a finite number")
         _check_combination(readout, causal, train_embeddings, tied)
         rng = generator(seed)
-        (self.c, n), dtype = embeddings.shape, embeddings.dtype
-        self.T, self.readout = T, readout
-
+        (c, n), dtype = embeddings.shape, embeddings.dtype
+        self.T = T
+        self.c: int = c
+        self.readout = readout
         norm, scale = "after" if layer_norm else None, m**-0.5 if scaled_attention else 1.0
         layers = [
             TransformerLayer(n, H, m, rng, norm=norm, scale=scale, dropout=dropout, dtype=dtype) for _ in range(L)
         ]
         encoding = None if positions is None else PositionalEncoding(T, n, positions, position_scale)
-        self.trunk = Trunk(Embedding(embeddings, train_embeddings), layers, T=T, causal=causal, positions=encoding)
+        embedding = Embedding(embeddings, train_embeddings)
+        self.trunk: Trunk = Trunk(embedding, layers, T=T, causal=causal, positions=encoding)
         if tied:
-            self.A = TiedReadout(self.trunk.embedding)
+            self.A = TiedReadout(embedding)
         elif readout != "average":
-            self.A = Linear(T * n if readout == "vec" else n, self.c, bias=False, dtype=dtype)
+            self.A = Linear(T * n if readout == "vec" else n, c, bias=False, dtype=dtype)
 
     def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean loss over a batch of windows (B, T + 1), and its backward, which runs once.

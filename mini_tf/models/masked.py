@@ -22,7 +22,7 @@ from mini_tf.metrics import log_frequencies, log_softmax
 from mini_tf.models.objectives import label_cross_entropy
 from mini_tf.models.options import check_embeddings, check_rates, check_sizes, check_texts, options_of
 from mini_tf.models.saved import EmbeddingModel
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Options
 
 import numpy as np
 
@@ -47,17 +47,19 @@ class MaskedWordModel(EmbeddingModel, Layer):
         self, embeddings: Array, frequencies: Array | None = None, *, T: int = 32, L: int = 2, H: int = 4, m: int = 32,
         f: int = 512, dropout: float = 0.0, seed: int = 0,
     ):  # fmt: skip
-        self.config = options_of(locals())
+        self.config: Options = options_of(locals())
         check_embeddings(embeddings)
         check_sizes(T=T, L=L, H=H, m=m, f=f)
         check_rates(dropout=dropout)
         rng = generator(seed)
-        (self.c, n), dtype = embeddings.shape, embeddings.dtype
+        (c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
+        self.c: int = c
         layers = gpt_layers(L, n, H, m, f, rng, dropout, dtype)
         positions, norm = PositionalEncoding(T, n, scale=n**-0.5), LayerNorm(n, dtype)
-        self.trunk = Encoder(Embedding(embeddings), layers, T=T, positions=positions, norm=norm, dropout=dropout)
-        self.A = TiedReadout(self.trunk.embedding, Parameter(log_frequencies(frequencies, self.c).astype(dtype)))
+        embedding = Embedding(embeddings)
+        self.trunk: Encoder = Encoder(embedding, layers, T=T, positions=positions, norm=norm, dropout=dropout)
+        self.A = TiedReadout(embedding, Parameter(log_frequencies(frequencies, c).astype(dtype)))
 
     def loss(self, batch: "MaskedBatch", rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy of the hidden words, in nats, and its backward. An rng turns dropout on."""

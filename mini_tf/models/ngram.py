@@ -232,10 +232,15 @@ class NGramModel(TextModel):
             if not is_number(value) or not LEAST <= value <= most:
                 raise UserError(f"{name} is {value!r}, expected a number from {LEAST} to {most:g}: at 0, words that "
                                 "were not seen would be impossible")  # fmt: skip
-        self.order, self.size, self.smoothing = int(order), int(size), smoothing
-        self.T, self.c = self.order - 1, self.size       # words of a history that count; words of the vocabulary
-        self.discount, self.k, self.backoff = discount, k, backoff
-        self.p_0 = np.full(self.size, 1 / size) if p_0 is None else np.asarray(p_0, dtype=np.float64)
+        self.order: int = int(order)
+        self.size: int = int(size)
+        self.T: int = self.order - 1                     # words of a history that count
+        self.c: int = self.size                          # words of the vocabulary
+        self.smoothing = smoothing
+        self.discount = discount
+        self.k = k
+        self.backoff = backoff
+        self.p_0: Array = np.full(self.size, 1 / size) if p_0 is None else np.asarray(p_0, dtype=np.float64)
         if self.p_0.shape != (size,) or not (self.p_0 > 0).all() or not np.isclose(self.p_0.sum(), 1):
             raise UserError(f"p_0 has shape {self.p_0.shape}, least entry {self.p_0.min()} and sum {self.p_0.sum()}; "
                             f"expected {size} probabilities above 0 that sum to 1")  # fmt: skip

@@ -8,7 +8,7 @@ from mini_tf.layers.embedding import ABSENT
 from mini_tf.models.objectives import next_word_cross_entropy
 from mini_tf.models.options import check_embeddings, check_sizes, options_of
 from mini_tf.models.windows import WindowModel
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Options
 
 import numpy as np
 
@@ -26,18 +26,19 @@ class OneAttention(WindowModel):
     """
 
     def __init__(self, embeddings: Array, *, T: int = 32, H: int = 1, seed: int = 0):
-        self.config = options_of(locals())
+        self.config: Options = options_of(locals())
         check_embeddings(embeddings)
-        (self.c, n), dtype = embeddings.shape, embeddings.dtype
+        (c, n), dtype = embeddings.shape, embeddings.dtype
         check_sizes(T=T, H=H)
         if n % H:
             raise UserError(f"n = {n} is not a multiple of H = {H}, expected heads of n/H numbers each")
-        rng = generator(seed)
-        self.T, m = T, n // H
-        self.embedding = Embedding(embeddings)
-        self.positions = LearnedPositions(T, n, rng, float(np.std(embeddings)) or 1.0, dtype)
-        self.attention = MultiHeadAttention(n, H, m, rng, scale=m**-0.5, dtype=dtype, bias=True)
-        self.A = Linear(n, self.c, rng, dtype=dtype)
+        rng, m = generator(seed), n // H
+        self.T = T
+        self.c: int = c
+        self.embedding: Embedding = Embedding(embeddings)
+        self.positions: LearnedPositions = LearnedPositions(T, n, rng, float(np.std(embeddings)) or 1.0, dtype)
+        self.attention: MultiHeadAttention = MultiHeadAttention(n, H, m, rng, scale=m**-0.5, dtype=dtype, bias=True)
+        self.A = Linear(n, c, rng, dtype=dtype)
 
     def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy of windows (B, T + 1) at every word, in nats, and its backward. No dropout."""

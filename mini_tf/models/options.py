@@ -5,7 +5,7 @@ from typing import Any
 
 from mini_tf.checks import check_whole, is_number, shown
 from mini_tf.errors import UserError
-from mini_tf.types import Array
+from mini_tf.types import Array, Options
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -14,7 +14,7 @@ MOST = {"T": 100_000, "L": 1_000, "blocks": 1_000}       # far more than fits in
 NO_OPTIONS = ("self", "embeddings", "frequencies", "seed")               # they set parameters, which a checkpoint has
 
 
-def options_of(arguments: dict[str, Any]) -> dict[str, Any]:
+def options_of(arguments: dict[str, Any]) -> Options:
     """The options among the constructor's arguments: {name: value}, from its locals() in its first line."""
     return {name: value for name, value in arguments.items() if name not in NO_OPTIONS}
 

@@ -21,8 +21,9 @@ class WindowReader:
     """Keeps the last T words, and for every new word lets the model read them all again: correct for any model."""
 
     def __init__(self, model: "TextModel"):
-        self.model, self.T = model, model.T
-        self.words = np.zeros(0, dtype=np.int64)
+        self.model = model
+        self.T: int = model.T
+        self.words: Array = np.zeros(0, dtype=np.int64)
 
     def read(self, new: Array) -> Array:
         self.words = np.concatenate([self.words, new])
@@ -41,8 +42,9 @@ class CachedReader:
     """
 
     def __init__(self, model: Any):
-        self.model, self.T = model, model.T
-        self.words = np.zeros(0, dtype=np.int64)
+        self.model = model
+        self.T: int = model.T
+        self.words: Array = np.zeros(0, dtype=np.int64)
         self.cache: Any = None
 
     def read(self, new: Array) -> Array:

@@ -1,6 +1,5 @@
 """The recurrent language model: one state, updated by every word."""
 
-
 from mini_tf.backend import to_device_of, to_host
 from mini_tf.checks import generator
 from mini_tf.layers import Dropout, Embedding, Layer, Linear, Parameter, Recurrent, chain_rule
@@ -9,7 +8,7 @@ from mini_tf.models.objectives import next_word_cross_entropy
 from mini_tf.models.options import check_choice, check_embeddings, check_flags, check_rates, check_sizes, options_of
 from mini_tf.models.text_model import TextModel, checked_ids, checked_start
 from mini_tf.ops.recurrent import ACTIVATIONS
-from mini_tf.types import Array, Backward, Progress
+from mini_tf.types import Array, Backward, Options, Progress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,20 +37,21 @@ class RecurrentModel(TextModel, Layer):
         self, embeddings: Array, frequencies: Array | None = None, *, k: int = 128, T: int = 32,
         activation: str = "tanh", train_embeddings: bool = True, dropout: float = 0.0, seed: int = 0,
     ):  # fmt: skip
-        self.config = options_of(locals())
+        self.config: Options = options_of(locals())
         check_embeddings(embeddings)
         check_sizes(T=T, k=k)
         check_flags(train_embeddings=train_embeddings)
         check_rates(dropout=dropout)
         check_choice("activation", activation, ACTIVATIONS)
         rng = generator(seed)
-        (self.c, n), dtype = embeddings.shape, embeddings.dtype
+        (c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
-        self.embedding = Embedding(embeddings, trainable=train_embeddings)
-        self.dropout = Dropout(dropout)
-        self.recurrent = Recurrent(n, k, rng, activation, dtype)
-        self.readout = Linear(k, self.c, dtype=dtype)            # U, b₂
-        self.readout.b = Parameter(log_frequencies(frequencies, self.c).astype(dtype))
+        self.c: int = c
+        self.embedding: Embedding = Embedding(embeddings, trainable=train_embeddings)
+        self.dropout: Dropout = Dropout(dropout)
+        self.recurrent: Recurrent = Recurrent(n, k, rng, activation, dtype)
+        self.readout: Linear = Linear(k, c, dtype=dtype)         # U, b₂
+        self.readout.b = Parameter(log_frequencies(frequencies, c).astype(dtype))
 
     def loss(
         self, windows: Array, rng: np.random.Generator | None = None, state: Array | None = None
@@ -130,7 +130,8 @@ class StateReader:
     T = None
 
     def __init__(self, model: RecurrentModel):
-        self.model, self.state = model, model.recurrent.start(1)
+        self.model = model
+        self.state: Array = model.recurrent.start(1)
 
     def read(self, new: Array) -> Array:
         if len(new):
@@ -149,10 +150,11 @@ class CarriedState(Layer):
     """
 
     def __init__(self, model: RecurrentModel, anew: int | None = None):
-        self.model, self.anew = model, anew
+        self.model = model
+        self.anew = anew
         self.carried: Array | None = None
         self.last_words: Array | None = None
-        self.batches = 0
+        self.batches: int = 0
 
     def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """model.loss, from the carried state."""

@@ -8,13 +8,13 @@ from mini_tf.checks import generator
 from mini_tf.errors import UserError
 from mini_tf.layers import Dropout, Embedding, Layer, Linear, TiedReadout
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.layers.gated import CELLS, BothDirections, of_h
+from mini_tf.layers.gated import CELLS, BothDirections, GatedLayer, of_h
 from mini_tf.layers.linear import normal
-from mini_tf.layers.sequence_attention import SCORES
+from mini_tf.layers.sequence_attention import SCORES, SequenceAttention
 from mini_tf.models.objectives import label_cross_entropy
 from mini_tf.models.options import check_choice, check_dtype, check_rates, check_sizes, options_of
 from mini_tf.models.saved import SavedModel
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Options
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -49,7 +49,7 @@ class RecurrentTranslator(SavedModel, Layer):
         n: int = 256, k: int = 256, L: int = 1, T: int = 32, dropout: float = 0.1, smoothing: float = 0.1,
         seed: int = 0, dtype: DTypeLike = "float32",
     ):  # fmt: skip
-        self.config = options_of(locals())
+        self.config: Options = options_of(locals())
         check_sizes(source_words=source_words, target_words=target_words, n=n, k=k, L=L, T=T)
         check_choice("cell", cell, CELLS)
         check_choice("attention", attention, [*SCORES, "none"])
@@ -58,16 +58,19 @@ class RecurrentTranslator(SavedModel, Layer):
         if k % 2:
             raise UserError(f"k is {k}, expected an even k: half of the encoder's states read in each direction")
         rng, sizes = generator(seed), [n] + [k] * (L - 1)
-        self.T, self.smoothing = T, smoothing
-        self.source_table = Embedding(normal(rng, (source_words, n), n**-0.5, dtype))
-        self.target_table = Embedding(normal(rng, (target_words, n), n**-0.5, dtype))
-        self.encoder = [BothDirections(size, k, rng, cell, dtype) for size in sizes]
-        self.decoder = [CELLS[cell](size, k, rng, dtype, start=False) for size in sizes]
-        self.first_states = [Linear(k, layer.parts * k, rng, dtype=dtype) for layer in self.decoder]
-        self.attention = None if attention == "none" else SCORES[attention](k, k, rng, dtype)
-        self.combine = Linear(k if attention == "none" else 2 * k, n, rng, dtype=dtype)
-        self.readout = TiedReadout(self.target_table)
-        self.dropout = Dropout(dropout)
+        self.T = T
+        self.smoothing = smoothing
+        self.source_table: Embedding = Embedding(normal(rng, (source_words, n), n**-0.5, dtype))
+        self.target_table: Embedding = Embedding(normal(rng, (target_words, n), n**-0.5, dtype))
+        self.encoder: list[BothDirections] = [BothDirections(size, k, rng, cell, dtype) for size in sizes]
+        self.decoder: list[GatedLayer] = [CELLS[cell](size, k, rng, dtype, start=False) for size in sizes]
+        self.first_states: list[Linear] = [Linear(k, layer.parts * k, rng, dtype=dtype) for layer in self.decoder]
+        self.attention: SequenceAttention | None = None
+        if attention != "none":
+            self.attention = SCORES[attention](k, k, rng, dtype)
+        self.combine: Linear = Linear(k if attention == "none" else 2 * k, n, rng, dtype=dtype)
+        self.readout: TiedReadout = TiedReadout(self.target_table)
+        self.dropout: Dropout = Dropout(dropout)
 
     def loss(self, batch: "SentenceBatch", rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy of the words of the translations and their [EOS], in nats, and its backward
@@ -187,11 +190,12 @@ class RecurrentWriter:
     """Writes translations word by word, several hypotheses for each of B sentences; keeps the decoder's states."""
 
     def __init__(self, model: RecurrentTranslator, source: Array):
-        self.model, self.sentences = model, len(source)
-        self.z, _ = model.encode(source)
+        self.model = model
+        self.sentences: int = len(source)
+        self.z: Array = model.encode(source)[0]
         self.mask = mask_of(source, self.z)
-        self.states, _ = model.first(self.z)
-        self.k = 1                                                       # hypotheses of each sentence
+        self.states: list[Array] = model.first(self.z)[0]
+        self.k: int = 1                                                  # hypotheses of each sentence
 
     def read(self, words: Array) -> Array:
         """Scores (B, k, c) of what follows one more word of each hypothesis: words (B, k)"""

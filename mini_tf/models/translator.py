@@ -19,6 +19,7 @@ from mini_tf.layers import (
 )
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.layers.linear import normal
+from mini_tf.layers.transformer import DecoderCache
 from mini_tf.models.objectives import label_cross_entropy
 from mini_tf.models.options import (
     check_choice,
@@ -31,7 +32,7 @@ from mini_tf.models.options import (
 )
 from mini_tf.models.saliency import record_attention
 from mini_tf.models.saved import SavedModel
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Options
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -70,7 +71,7 @@ class Translator(SavedModel, Layer):
         f: int = 1024, norm: str = "before", tied: str = "readout", bias: bool = False, dropout: float = 0.1,
         smoothing: float = 0.1, seed: int = 0, dtype: DTypeLike = "float32",
     ):  # fmt: skip
-        self.config = options_of(locals())
+        self.config: Options = options_of(locals())
         check_sizes(source_words=source_words, target_words=target_words, n=n, T=T, L=L, H=H, m=m, f=f)
         check_choice("norm", norm, ("before", "after"))
         check_choice("tied", tied, TIES)
@@ -81,19 +82,21 @@ class Translator(SavedModel, Layer):
             raise UserError(f"tied='all' needs one vocabulary of both languages, got sizes {source_words} and "
                             f"{target_words}")  # fmt: skip
         rng = generator(seed)
-        self.T, self.sizes, self.smoothing = T, (source_words, target_words), smoothing
+        self.T = T
+        self.sizes: tuple[int, int] = source_words, target_words
+        self.smoothing = smoothing
         sizes: dict[str, Any] = {"f": f, "scale": m**-0.5, "dropout": dropout, "dtype": dtype}
         options: dict[str, Any] = {"T": T, "positions": PositionalEncoding(T, n), "scale": n**0.5, "dropout": dropout}
         last_norms = [LayerNorm(n, dtype) if norm == "before" else None for _ in range(2)]
         source_table = Embedding(normal(rng, (source_words, n), n**-0.5, dtype))
-        target_table = source_table
-        if tied != "all":
-            target_table = Embedding(normal(rng, (target_words, n), n**-0.5, dtype))
+        target_table = source_table if tied == "all" else Embedding(normal(rng, (target_words, n), n**-0.5, dtype))
         encoder_layers = [TransformerLayer(n, H, m, rng, relu=False, norm=norm, bias=bias, **sizes) for _ in range(L)]
         decoder_layers = [DecoderLayer(n, H, m, rng, norm=norm, bias=bias, **sizes) for _ in range(L)]
-        self.encoder = Encoder(source_table, encoder_layers, norm=last_norms[0], **options)
-        self.decoder = Decoder(target_table, decoder_layers, norm=last_norms[1], **options)
-        self.readout = Linear(n, target_words, bias=False, dtype=dtype) if tied == "none" else TiedReadout(target_table)
+        self.encoder: Encoder = Encoder(source_table, encoder_layers, norm=last_norms[0], **options)
+        self.decoder: Decoder = Decoder(target_table, decoder_layers, norm=last_norms[1], **options)
+        self.readout: Linear | TiedReadout = TiedReadout(target_table)
+        if tied == "none":
+            self.readout = Linear(n, target_words, bias=False, dtype=dtype)
 
     def loss(self, batch: "SentenceBatch", rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy of the words of the translations and their [EOS], in nats, and its backward.
@@ -130,9 +133,11 @@ class Writer:
     """Incremental decoding: writes translations word by word, k hypotheses for each of B sentences, with a KV cache."""
 
     def __init__(self, model: Translator, source: Array):
-        self.model, self.sentences, self.k = model, len(source), 1
+        self.model = model
+        self.sentences: int = len(source)
+        self.k: int = 1                                          # hypotheses of each
         self.mask = model.encoder.mask(source)
-        self.cache = model.decoder.new_cache(model.encoder(source)[0], model.T)
+        self.cache: list[DecoderCache] = model.decoder.new_cache(model.encoder(source)[0], model.T)
 
     def read(self, words: Array) -> Array:
         """Scores (B, k, c) of what follows one more word of each hypothesis: words (B, k)"""

@@ -55,9 +55,10 @@ class Op(Generic[P, R]):
 
     def define(self, formula: Callable[P, R], signature: str) -> None:
         update_wrapper(self, formula)                    # name, docstring, and where the source is
-        self.name, self.formula = formula.__name__, formula
-        self.arguments = Arguments(formula, signature)
-        self.arrays = self.arguments.names
+        self.name: str = formula.__name__
+        self.formula = formula
+        self.arguments: Arguments = Arguments(formula, signature)
+        self.arrays: list[str] = self.arguments.names
         kernels.forget(self)
 
     def __call__(self, *inputs: P.args, **options: P.kwargs) -> R:

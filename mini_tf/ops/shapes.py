@@ -21,15 +21,16 @@ class Arguments:
     """The array arguments of a function, as a signature such as "x (…, in), W (in, out), b (out)" describes them."""
 
     def __init__(self, function: Callable[..., Any], signature: str):
-        self.op, self.signature = function.__name__, signature
+        self.op: str = function.__name__
+        self.signature = signature
         self.cache: dict[Any, str | None] = {}           # shapes, dtypes and devices -> the result of the check
         positions = {name: position for position, name in enumerate(inspect.signature(function).parameters)}
         self.expected: list[tuple[str, tuple[str, ...] | None, str]] = []        # (name, axes, None for any; kind)
         for name, shape, kind in re.findall(r"(\w+) \(([^)]*)\) ?(int|bool)?", signature):
             axes = None if shape == "*" else tuple(axis.strip() for axis in shape.split(",") if axis.strip())
             self.expected.append((name, axes, kind or "float"))
-        self.positions = [(name, positions[name]) for name, _, _ in self.expected]
-        self.names = [name for name, _ in self.positions]
+        self.positions: list[tuple[str, int]] = [(name, positions[name]) for name, _, _ in self.expected]
+        self.names: list[str] = [name for name, _ in self.positions]
 
     def check(self, inputs: tuple[Any, ...], options: dict[str, Any]) -> str | None:
         """Check the arguments of a call. The name of their library, if its twins can take them: floats in float32.

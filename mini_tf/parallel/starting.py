@@ -75,7 +75,7 @@ def _mpi():
 
 def mpi_version() -> str:
     """Which MPI mpi4py uses, in a few words"""
-    from mpi4py import MPI
+    from mpi4py import MPI  # an optional package
 
     words = MPI.Get_library_version().replace("\x00", "").split("\n")[0].split(",")[0]
     return " ".join(words.replace("Version:", "").split())
@@ -85,7 +85,7 @@ def mpi_here() -> tuple[str, str]:
     """(version of mpi4py or "missing", which MPI it uses or how to get one), for `mini-tf doctor`"""
     if find_spec("mpi4py") is None:
         return "missing", f"several processes can train together with it: {HOW_TO_INSTALL}"
-    import mpi4py
+    import mpi4py  # an optional package
 
     mpi4py.rc.initialize = rank_given() is not None      # only to be asked, MPI need not be started
     try:

@@ -26,7 +26,7 @@ class SentenceBatch:
     source: np.ndarray
     target: np.ndarray
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.source)
 
     @property

@@ -14,23 +14,18 @@ from typing import Any, Self
 from mini_tf.checks import first_difference
 from mini_tf.errors import UserError
 from mini_tf.files import STANDARD, FolderLock, is_ours, sweep, write_text
-from mini_tf.models import Classifier, Translator
 from mini_tf.terminal import quoted
-from mini_tf.text import Vocabulary
-from mini_tf.text.classes import ClassVocabulary
-from mini_tf.text.sentences import SentenceVocabulary
 from mini_tf.training.archive import plain
 from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
 from mini_tf.training.health import NORM
 from mini_tf.training.loop import History
 from mini_tf.training.state import restore_from, save_training
 from mini_tf.training.step import Training
+from mini_tf.training.vocabulary_file import AnyVocabulary, vocabulary_of, words_of
 from mini_tf.types import Array, PathLike, Say, silent
 
-SIDES = "source", "target"           # of a translator
 STATES = 2                           # how many states of the training are kept, the last ones
 IDENTITY = "settings", "data"        # of config.json: they determine every number of a training
-AnyVocabulary = Vocabulary | tuple[SentenceVocabulary, SentenceVocabulary]     # a translator's: (source, target)
 
 
 class Run:
@@ -170,7 +165,7 @@ class Run:
     def save_config(self, config: dict[str, Any], vocabulary: AnyVocabulary) -> None:
         """Write config.json and vocabulary.json."""
         self.settings = {"command": self.command} | config
-        self.words = _words_of(vocabulary)
+        self.words = words_of(vocabulary)
         self._write_settings()
 
     def _write_settings(self):
@@ -278,7 +273,7 @@ class Run:
         words = self.read_json("vocabulary.json")
         model = load_checkpoint(self / "model.safetensors", vocabulary=_hash(words))
         try:
-            vocabulary, sizes, expected = _vocabulary_of(model, words)
+            vocabulary, sizes, expected = vocabulary_of(model, words)
         except (KeyError, TypeError, UserError) as error:
             raise UserError(f"{self / 'vocabulary.json'} does not fit the model ({error}): train again") from None
         if sizes != expected:
@@ -344,27 +339,6 @@ def _by_step(folder):
     """[(step, path)] of the files step-N.safetensors in a folder, the last step at the end"""
     names = ((re.fullmatch(r"step-(\d+)\.safetensors", path.name), path) for path in folder.glob("*"))
     return sorted((int(match[1]), path) for match, path in names if match)
-
-
-def _words_of(vocabulary):
-    """What vocabulary.json says of a vocabulary, or of a translator's two"""
-    if isinstance(vocabulary, tuple):
-        return {side: {"words": v.words, "names": sorted(v.names)} for side, v in zip(SIDES, vocabulary)}
-    if isinstance(vocabulary, ClassVocabulary):
-        return {"words": vocabulary.words, "classes": list(vocabulary.classes)}
-    return vocabulary.words
-
-
-def _vocabulary_of(model, words):
-    """(vocabulary, its sizes, the sizes that the model expects), from what vocabulary.json says"""
-    if isinstance(model, Translator):
-        pair = tuple(SentenceVocabulary.of(words[side]["words"], words[side]["names"]) for side in SIDES)
-        return pair, tuple(map(len, pair)), model.sizes
-    if isinstance(model, Classifier):
-        vocabulary = ClassVocabulary.of(words["words"], words["classes"])
-        return vocabulary, (len(vocabulary), len(vocabulary.classes)), (model.c, model.classes)
-    vocabulary = Vocabulary.of(words)
-    return vocabulary, len(vocabulary), model.c
 
 
 def _make(folder):

@@ -26,7 +26,7 @@ class TextBatch:
     ids: np.ndarray
     labels: np.ndarray
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.ids)
 
     @property

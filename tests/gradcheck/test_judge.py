@@ -17,7 +17,7 @@ from .contracts import normal
 
 HERE = Path(package.__file__).parent
 CORE = [*HERE.glob("measure/*.py"), *(HERE / f"{name}.py" for name in (
-    "adapters", "errors", "verdict", "ownership", "parameters", "program", "report", "source", "subject", "weights"))]  # fmt: skip
+    "adapters", "errors", "verdict", "needs", "ownership", "program", "report", "source", "subject", "weights"))]  # fmt: skip
 ABOVE = "planting", "explain", "check", "selftest", "examples", "learner", "command"
 
 

@@ -10,6 +10,10 @@ from mini_tf.ops.op import all_ops
 import numpy as np
 import pytest
 
+# OpenBLAS may compute with what lies behind the end of a small matrix, in lanes whose results it drops: seen twice on a
+# busy machine, with results that were right. A NaN among results fails here all the same.
+pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in matmul:RuntimeWarning")
+
 LARGE = (3, 67, 2711)    # too large for one thread alone
 SHAPES = [(5,), (1, 1), (1, 7), (3, 5), (0, 5), (2, 0, 3), (2, 3, 17), (33, 129), LARGE]
 

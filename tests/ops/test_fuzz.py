@@ -17,6 +17,7 @@ OPS = {op.name: op for op in all_ops() if op.__module__.startswith("mini_tf.ops.
 EXAMPLES = int(os.environ.get("MINI_TF_FUZZ", "60"))     # of each op: the same every time, or, if there are more, others
 SIZES = st.sampled_from([3, 2, 1, 4, 0])
 SHAPES = {"masked_softmax": ("…", "k"), "attention": ("…", "Tq", "Tk")}  # to which an array of any shape, (*), broadcasts
+GATES = {"lstm": 4, "gru": 3}                            # their weights have so many times k columns
 POSITIVE = {"p_copy", "v"}
 OPTIONS = {
     "absent": [None, -1, 0],
@@ -34,6 +35,8 @@ def calls(draw, op):
     def shape_of(axes):
         shape = []
         for axis in axes:
+            if axis == "gates":
+                sizes.setdefault(axis, [GATES[op.name] * sizes["k"][0]])
             some = st.lists(SIZES, max_size=2) if axis == "…" else st.lists(SIZES, min_size=1, max_size=1)
             shape += sizes[axis] if axis in sizes else sizes.setdefault(axis, draw(some))
         return tuple(shape)

@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
 from itertools import combinations, product
@@ -25,7 +26,7 @@ REDUCTIONS = ("sum", "mean", "max", "min", "argmax", "var", "std")
 # What does nothing in a changed statement: 1 *, / 1, + 0, --
 NEUTRAL = re.compile(r"(?<![\w.])1(\.0)? \*|[*/]=? 1(\.0)?(?![\w.])|[+-]=? 0(\.0)?(?![\w.])|\b0 [*+]|--|-\(-")
 AXES = (-1, 0, 1, 2, (0, 1), (0, 2), (1, 2), None)
-OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@"}
+OPERATORS: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@"}
 Written = Callable[[ast.AST], str]                       # how a part of the author's code is written
 COMPARISONS = (">", "<", ">=", "<=", "==", "!=")
 
@@ -47,17 +48,20 @@ class Kind(Enum):
     COPY = "a copy is missing: it is written into"
 
 
+@dataclass(eq=False)
 class Edit:
     """One change of a file's text: from start to end becomes `new`."""
 
-    def __init__(self, kind: Kind, site: Site, start: int, end: int, new: str, statement: ast.AST | None = None):
-        self.kind, self.site, self.start, self.end, self.new = kind, site, start, end, new
-        self.source = site.source
-        self.statement = statement or site.statement
+    kind: Kind
+    site: Site
+    start: int
+    end: int
+    new: str
+    first: ast.AST | None = None                         # the first statement that changes, if it is not the site's
 
     @property
     def line(self) -> int:
-        return self.source.file.line_of(self.start)
+        return self.site.source.file.line_of(self.start)
 
     @property
     def before(self) -> str:
@@ -65,28 +69,29 @@ class Edit:
         if self.site.is_parameter:
             return "(a first line is missing)"
         start, end = self._shown
-        return one_line(self.source.file.text[start:end])
+        return one_line(self.site.source.file.text[start:end])
 
     @property
     def after(self) -> str:
         """The statement as it would be"""
         start, end = self._shown
-        text = self.source.file.text
+        text = self.site.source.file.text
         changed = text[start : self.start] + self.new + text[self.end : max(end, self.end)]
         return "(without this line)" if self.new == "pass" else one_line(changed)
 
     @property
     def _shown(self) -> tuple[int, int]:
-        start, end = self.source.file.span(self.statement)
-        body = getattr(self.statement, "body", None)
-        return start, self.source.file.span(body[0])[0] if isinstance(body, list) else end
+        statement = self.first or self.site.statement
+        start, end = self.site.source.file.span(statement)
+        body = getattr(statement, "body", None)
+        return start, self.site.source.file.span(body[0])[0] if isinstance(body, list) else end
 
     @cached_property
     def cost(self) -> tuple[int, bool, int, int]:
         """How much it changes, the smaller the likelier: size, whether a word is repeated, new words, letters"""
-        old, new = words(self.source.file.text[self.start : self.end]), words(self.new)
+        old, new = words(self.site.source.file.text[self.start : self.end]), words(self.new)
         added, dropped = Counter(new) - Counter(old), Counter(old) - Counter(new)
-        known = words(self.source.file.of(self.site.functions[0]))
+        known = words(self.site.source.file.of(self.site.functions[0]))
         neutral = NEUTRAL.search(self.after) and not NEUTRAL.search(self.before)
         amount = 1 if self.kind is Kind.REPEATS else max(added.total(), dropped.total())     # one thing, in many words
         amount += 2 * (self.kind is Kind.STATEMENT) + 3 * self.site.is_parameter         # a whole line more
@@ -97,7 +102,7 @@ class Edit:
 
 def changed(edits: Sequence[Edit]) -> str:
     """The text of the file, one for all of them, with these edits"""
-    text = edits[0].source.file.text
+    text = edits[0].site.source.file.text
     for edit in sorted(edits, key=lambda edit: -edit.start):
         text = text[: edit.start] + edit.new + text[edit.end :]
     return text

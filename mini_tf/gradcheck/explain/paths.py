@@ -8,6 +8,7 @@ backward has wrong: the std of a layer norm that it takes for a constant, the st
 import ast
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from types import CodeType, FunctionType
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
@@ -16,8 +17,8 @@ from mini_tf.gradcheck.hooks import copied, running_with, with_hooks
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.slopes import moved
 from mini_tf.gradcheck.program import functions_that_run
-from mini_tf.gradcheck.report import listed
 from mini_tf.gradcheck.source import Unavailable, source_of
+from mini_tf.gradcheck.wording import listed
 from mini_tf.types import Array
 
 import numpy as np
@@ -31,16 +32,15 @@ HOLDABLE = ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.Unar
 
 
 class HeldForward:
-    """The forward with an expression held constant: number `held` of `places`, at first none.
-
-    places: the Expressions;  values: {number: its values in one run}
-    """
+    """The forward with one of its expressions held constant, at first none."""
 
     def __init__(self, evidence: Evidence):
-        self.evidence, self.codes, self.places = evidence, {}, list[Expression]()
-        self.held: int | None = None
-        self.values: dict[int, list[Array]] = {}
-        self.ran, self.recording = 0, True
+        self.evidence = evidence
+        self.codes: dict[FunctionType, CodeType] = {}
+        self.places: list[Expression] = []
+        self.values: dict[int, list[Array]] = {}         # {number of a place: its values in one run}
+        self.held: int | None = None                     # the number of a place
+        self.ran: int = 0                                # how often it has run
         evidence.back_to_the_point()
         for function in functions_that_run(evidence.subject.forward, evidence.sound):
             with suppress(Unavailable):
@@ -52,7 +52,7 @@ class HeldForward:
 
     def hook(self, k: int, x: Any) -> Any:
         """An expression's value: the first run records it, later runs give the recorded one where it is held"""
-        if self.recording and getattr(getattr(x, "dtype", None), "kind", "") == "f":
+        if self.held is None and getattr(getattr(x, "dtype", None), "kind", "") == "f":
             self.values.setdefault(k, []).append(copied(x))
         if k != self.held:
             return x
@@ -93,7 +93,6 @@ def missing_paths(points: Sequence[Evidence], names: Sequence[str]) -> dict[str,
             forward = HeldForward(point)
             with running_with(forward.codes, forward.hook):
                 forward.phi()
-                forward.recording = False
                 for name in names:                       # what is found at the first point has to hold at the second
                     before = found.get(name, {})
                     again = forward.paths(name, before if name in found else forward.values)

@@ -11,11 +11,11 @@ from mini_tf.gradcheck.explain.sites import Site
 from mini_tf.gradcheck.explain.steps import find_steps
 from mini_tf.gradcheck.explain.words import sentences
 from mini_tf.gradcheck.measure.evidence import Evidence
-from mini_tf.gradcheck.program import codes_that_run, is_theirs
+from mini_tf.gradcheck.program import codes_that_run
 from mini_tf.gradcheck.report import LINES, Change, Report
 from mini_tf.gradcheck.source import is_current
 from mini_tf.gradcheck.subject import Subject
-from mini_tf.places import place
+from mini_tf.places import is_theirs, place
 
 import numpy as np
 
@@ -35,16 +35,20 @@ def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evi
     every = search.target.names
     changes = [(edit, every) for edit in search.hits[:1]] or _two_changes(search)
     report.changes = [_change(edit, names) for edit, names in changes]
-    report.equal = [_change(edit, every) for edit in _equivalent(search.hits)]
-    _add_words(report, search)
+    report.equal = [_change(edit, every) for edit in search.hits[1:] if edit.line != search.hits[0].line
+                    and edit.cost[0] <= search.hits[0].cost[0]][:2]      # in other lines, and as small
+    with suppress(*FAILURES), np.errstate(all="ignore"):
+        for name, words in sentences(evidence, [*search.points][1:]).items():        # which hold at other points, too
+            report.tensor(name).diagnosis = words
+    evidence.back_to_the_point()
     if report.changes:
         return
     if not report.steps:
         find_steps(report, subject, evidence, seed, add_reasons)
     if report.wrong_step is None and (evidence.wrong or evidence.misfits):
         report.suspects = _lines(search)
-        report.tried = (f"No single change makes it right: {search.tried:,} values were put in, {search.programs} "
-                        "changed programs run")          # fmt: skip
+        report.tried = (f"No single change makes it right: {search.tried:,} values and {search.programs} changed "
+                        "programs were tried")           # fmt: skip
 
 
 def _is_model(subject: Subject) -> bool:
@@ -53,11 +57,6 @@ def _is_model(subject: Subject) -> bool:
     calls_ops = any(Path(code.co_filename).match("mini_tf/ops/op.py") for code in codes)
     whole = bool(subject.params) or not any(is_theirs(code.co_filename) for code in codes)
     return calls_ops and whole and not hasattr(subject.f, "formula")
-
-
-def _equivalent(hits: Sequence[Edit]) -> list[Edit]:
-    """Edits in other lines that change as little as the first"""
-    return [edit for edit in hits[1:] if edit.line != hits[0].line and edit.cost[0] <= hits[0].cost[0]][:2]
 
 
 def _two_changes(search: Search) -> list[tuple[Edit, list[str]]]:
@@ -78,21 +77,14 @@ def _two_changes(search: Search) -> list[tuple[Edit, list[str]]]:
     return chosen if len(edits) == 2 and all_hold(edits, search.points, names, search.program) else []
 
 
-def _add_words(report: Report, search: Search) -> None:
-    """Words that hold at other points, too"""
-    with suppress(*FAILURES), np.errstate(all="ignore"):
-        for name, words in sentences(search.evidence, [*search.points][1:]).items():
-            report.tensor(name).diagnosis = words
-    search.evidence.back_to_the_point()
-
-
 def _lines(search: Search) -> list[str]:
     """The lines in which another value could make the gradients right, or one of them; else those not ruled out"""
     some = search.lines or [site for site in search.sites if site.may_repair and not site.is_parameter]
     live = [site for site in some if "backward" in site.phases] or some
-    seen = {(site.source.path, site.statement.lineno): site.text for site in live}
+    seen = {(site.source.path, site.statement.lineno): site.text_of(site.statement) for site in live}
     return [f"{place(path, line)}  {text}" for (path, line), text in sorted(seen.items())][:LINES]
 
 
 def _change(edit: Edit, names: Sequence[str]) -> Change:
-    return Change(place(edit.source.path, edit.line), edit.line, edit.before, edit.after, edit.kind.value, list(names))
+    where = place(edit.site.source.path, edit.line)
+    return Change(where, edit.line, edit.before, edit.after, edit.kind.value, list(names))

@@ -11,15 +11,17 @@ import ast
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from types import CodeType, FunctionType
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.sites import LARGEST, Site, flat, matrix_of, sites_in
 from mini_tf.gradcheck.explain.target import Target
 from mini_tf.gradcheck.hooks import copied, running_with, with_hooks, with_parameters
+from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.program import functions_that_run
 from mini_tf.gradcheck.source import Unavailable, source_of
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -31,23 +33,27 @@ class Program:
     """The author's functions with hooks in them; inside its block they can be run."""
 
     def __init__(self, target: Target):
-        self.target, self.subject, self.evidence = target, target.evidence.subject, target.evidence
-        self.sites, self._codes, self.runs = list[Site](), {}, 0
+        self.target = target
+        self.evidence: Evidence = target.evidence
+        self._subject = target.evidence.subject
+        self.sites: list[Site] = []
+        self._codes: dict[FunctionType, CodeType] = {}
         self.evidence.back_to_the_point()
-        for function in functions_that_run(lambda: self.subject.run(self.evidence.dy_again()), self.evidence.sound):
+        for function in functions_that_run(lambda: self._subject.run(self.evidence.dy_again()), self.evidence.sound):
             with suppress(Unavailable, SyntaxError, StopIteration):
                 source = with_parameters(source_of(function))
                 sites = [*sites_in(source)]
                 self._codes[function] = with_hooks(source, [site.node for site in sites], len(self.sites))
                 self.sites += sites
-        self.originals = {function: function.__code__ for function in self._codes}
+        self.originals: dict[FunctionType, CodeType] = {function: function.__code__ for function in self._codes}
         self._injected: tuple[Site | None, list[Any]] = (None, [])
         self._notes: dict[Site, list[tuple[Any, dict[str, Any]]]] = {}
         self._phase = ""
-        self._backward: Backward | None = None
         self.y: Any = None
         self.row: Any = None                             # the gradients; None if one has another shape
-        self.calls, self._most = 0, np.inf               # of the hook in one run, and at most
+        self.runs: int = 0
+        self.calls: int = 0                              # of the hook in one run,
+        self._most = np.inf                              # and at most
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -74,11 +80,9 @@ class Program:
         self.runs, self.calls = self.runs + 1, 0
         self._injected = site, [*map(copied, values)]
         try:
-            if site is not None and self._backward is not None and "forward" not in site.phases:
-                return self.y, self.target.row(self._backward(self.evidence.dy_again()))
             self.evidence.back_to_the_point()
-            self._phase, self._backward = "forward", None
-            y, backward = self.subject.forward()
+            self._phase = "forward"
+            y, backward = self._subject.forward()
             self._phase, y = "backward", np.copy(y)
             return y, self.target.row(backward(self.evidence.dy_again()))
         finally:
@@ -125,13 +129,6 @@ class Program:
         site.moves_all_wrong = bool(site.moves[self.target.wrong].all())
         return ran or bool(site.moves.any())
 
-    def _reuse_backward(self) -> None:
-        """Keep one backward, if it can be called again: then its sites are measured without another forward."""
-        self.evidence.back_to_the_point()
-        _, backward = self.subject.forward()
-        rows = [self.target.row(backward(self.evidence.dy_again())) for _ in range(2)]
-        self._backward = backward if all(row is not None and np.array_equal(row, self.row) for row in rows) else None
-
     def measure(self, site: Site) -> None:
         """The gradients as an affine function of the site's values, of all times that it ran together."""
         if site.moves is None or site.jacobian is not None or not site.moves_all_wrong:
@@ -140,13 +137,11 @@ class Program:
         if base.size > LARGEST or self.runs + base.size > RUNS:
             return
         with suppress(*FAILURES):                        # no affine function, or gradients of another shape
-            self._reuse_backward()
             site.jacobian = matrix_of(lambda row: self.run(site, site.shaped(row))[1], base)
-        self._backward = None
         if site.jacobian is not None:
             site.missing = self.target.goal - self.row
             site.solution = self.target.solution(site.jacobian, site.missing)
-            if site.can_repair and len(site.scopes) > 1:
+            if site.solution is not None and len(site.scopes) > 1:
                 self._replay_loop(site)
 
     def _replay_loop(self, site: Site) -> None:

@@ -47,26 +47,27 @@ LARGE = 3000             # the largest array, and the largest number, that is in
 
 
 class Search:
-    """A search for Edits that make the gradients of all tensors right; or only of `names`, by small edits.
+    """A search for Edits that make the gradients of all tensors right; or only of `names`, by small edits."""
 
-    hits    the Edits of the first stage that found any, the simplest first
-    sites   those on which gradients depend;  tried, programs: how many values were injected, and edits run
-    lines   the sites where another value can make the gradients right
-    """
+    sites: list[Site]        # those on which gradients depend,
+    lines: list[Site]        # and those where another value can make the gradients right
+    tried: int = 0           # how many values were injected,
+    programs: int = 0        # and how many edited programs were run
 
     def __init__(self, evidence: Evidence, other: Evidence | None, names: Sequence[str] | None = None):
-        self.subject, self.evidence, self.other = evidence.subject, evidence, other
-        self.target, self.is_part = Target(evidence, names), names is not None
-        self.hits: list[Edit] = []
-        self.programs = self.tried = 0
+        self.evidence = evidence
+        self.other = other
+        self.target: Target = Target(evidence, names)
+        self.is_part: bool = names is not None
+        self.hits: list[Edit] = []                       # of the first stage that found any, the simplest first
         self._seen: set[tuple[int, int, str, str]] = set()
-        self.program = Program(self.target)
+        self.program: Program = Program(self.target)
         self._scope = cache(lambda site: Scope(site, self.program.sites))
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"), self.program.running():
             self.sites = self.program.backward_sites()
             self._by_stages()
             self.hits.sort(key=lambda edit: edit.cost)
-            self.lines = [site for site in self.sites if site.can_repair and not site.is_parameter]
+            self.lines = [site for site in self.sites if site.solution is not None and not site.is_parameter]
         evidence.back_to_the_point()
 
     def _by_stages(self) -> None:
@@ -79,7 +80,7 @@ class Search:
         for some, stages in groups[: 2 if self.is_part else None]:
             for site in some:
                 self.program.measure(site)
-            self._some, self._repairable = some, [site for site in some if site.can_repair]
+            self._some, self._repairable = some, [site for site in some if site.solution is not None]
             for stage in stages:
                 self._run_edits(stage())
                 if self.hits:
@@ -89,7 +90,7 @@ class Search:
         """Compile and run edits, the simplest first; those that hold are hits."""
         left = PROGRAMS
         for edit in sorted(edits, key=lambda edit: edit.cost):
-            key = edit.start, edit.end, edit.new, edit.source.path
+            key = edit.start, edit.end, edit.new, edit.site.source.path
             if key not in self._seen and left and len(self.hits) < HITS:
                 self._seen.add(key)
                 left -= 1
@@ -117,7 +118,7 @@ class Search:
                     yield from self._repairing_rows(site, e, J, *candidates(e, self._scope(site)))
 
     def _repairing_rows(self, site: Site, e: Expression, J: Array, found: list[Candidate], M: Array) -> Iterator[Edit]:
-        own, numbers = flat(e.values), ONE if self.subject.params else self._scope(site).numbers
+        own, numbers = flat(e.values), ONE if self.evidence.subject.params else self._scope(site).numbers
         for form, (terms, instead, kind) in FORMS.items() if len(M) else ():
             values = np.nan_to_num(terms(M, own), posinf=0, neginf=0)
             multiples = self._multiples(values, J, site.missing + (J @ own if instead else 0))
@@ -218,9 +219,9 @@ def all_hold(edits: Sequence[Edit], points: Iterable[Evidence], names: Sequence[
     """Whether the author's code with these edits gives right gradients at these points, and keeps all promises."""
     codes, evidence = dict(program.originals), program.evidence
     with suppress(*FAILURES), np.errstate(all="ignore"):
-        for function in {edit.source.function for edit in edits}:
-            own = [edit for edit in edits if edit.source.function is function]
-            codes[function] = compiled(function, changed(own), own[0].source.file.text)
+        for function in {edit.site.source.function for edit in edits}:
+            own = [edit for edit in edits if edit.site.source.function is function]
+            codes[function] = compiled(function, changed(own), own[0].site.source.file.text)
         with running_as(codes):
             if all(holds(point, [name for name in names if name in point.slopes]) for point in points):
                 evidence.back_to_the_point()

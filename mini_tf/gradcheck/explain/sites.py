@@ -45,14 +45,9 @@ class Site:
     solution: Array | None = None                        # added to the values, it makes the gradients right
 
     @property
-    def text(self) -> str:
-        """The statement in one line"""
-        return self.text_of(self.statement)
-
-    @property
     def is_parameter(self) -> bool:
         """True for `dy = dy`, which stands for a function's parameter"""
-        return isinstance(self.statement, ast.Assign) and self.text.split(" = ") == 2 * [self.text_of(self.node)]
+        return self.text_of(self.statement) == f"{(name := self.text_of(self.node))} = {name}"
 
     @cached_property
     def may_be_endless(self) -> bool:
@@ -68,11 +63,6 @@ class Site:
     def may_repair(self) -> bool:
         """True if it is not ruled out that another value makes all gradients right"""
         return self.moves_all_wrong and (self.jacobian is None or self.solution is not None)
-
-    @property
-    def can_repair(self) -> bool:
-        """True if the matrix says that other values make the gradients right"""
-        return self.solution is not None
 
     @cached_property
     def base(self) -> Array:
@@ -112,8 +102,10 @@ class Expression:
     """A part of a site's expression, with its node in the file's tree and its text as the author wrote it."""
 
     def __init__(self, site: Site, node: ast.expr):
-        self.site, self.node, self.is_whole = site, node, node is site.node
-        self.text = site.text_of(node)
+        self.site = site
+        self.node = node
+        self.is_whole: bool = node is site.node
+        self.text: str = site.text_of(node)
 
     @cached_property
     def values(self) -> list[Any]:

@@ -8,7 +8,7 @@ that it had in one run.
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import wraps
+from functools import partial, wraps
 from types import FunctionType
 from typing import Any
 
@@ -16,13 +16,13 @@ from mini_tf.gradcheck.adapters import partner_of
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.promises import THE_DY
-from mini_tf.gradcheck.measure.slopes import watched_relus
-from mini_tf.gradcheck.program import functions_that_run, is_theirs
+from mini_tf.gradcheck.program import functions_that_run
 from mini_tf.gradcheck.report import AFTER, RIGHT, WRONG, Report, Step
 from mini_tf.gradcheck.source import Unavailable, function_of
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged, seems_right
 from mini_tf.gradcheck.weights import everything_in
+from mini_tf.places import is_theirs
 
 BUDGET = 300             # entries measured of each tensor of a step
 METHODS = ("forward", "__call__")
@@ -38,24 +38,15 @@ def find_steps(report: Report, subject: Subject, evidence: Evidence, seed: int, 
 
     calls, wrong, own = _calls_in(subject, evidence), None, None
     for call in calls:
-        seems = _seems_right(call, seed)
-        evidence.sound |= _functions(call) if seems else set()
-        if seems is False and (own := _report_of(call, seed, explain)) is not None:
+        if seems_right(partial(Subject, call.f, call.inputs, call.options), seed):
+            evidence.sound |= _functions(call)
+        elif (own := _report_of(call, seed, explain)) is not None:
             wrong = call
             break
     for call in calls:
         status = WRONG if call is wrong else RIGHT if wrong is None or call.ended < wrong.ended else AFTER
         where = source_line(call.backward, call.f)
         report.steps.append(Step(call.name, call.line, where, status, own if call is wrong else None))
-
-
-def _seems_right(call: Any, seed: int) -> bool | None:
-    """Whether a quick look at a step finds nothing wrong; None if it cannot be judged by itself"""
-    try:
-        with watched_relus() as patterns:
-            return seems_right(Subject(call.f, call.inputs, call.options), patterns, seed)
-    except FAILURES:
-        return None
 
 
 def _functions(call: Any) -> set[FunctionType]:
@@ -69,7 +60,7 @@ def _functions(call: Any) -> set[FunctionType]:
 
 def _report_of(call: Any, seed: int, explain: Callable[..., None]) -> Report | None:
     """The Report of a step that is wrong, with reasons; None if it is right, or cannot be judged"""
-    check = judged(lambda: Subject(call.f, call.inputs, call.options), call.name, seed, BUDGET)
+    check = judged(partial(Subject, call.f, call.inputs, call.options), call.name, seed, BUDGET)
     with check as (report, subject, evidence, other):
         if evidence is None or not (evidence.wrong or evidence.misfits):
             return None

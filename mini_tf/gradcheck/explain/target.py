@@ -20,26 +20,28 @@ class Target:
     """The gradients of some tensors at the evidence's point, in a row, compared with what was measured.
 
     names   of the tensors; by default all, wrong and right: an edit that repairs one must not spoil another
-    goal    the measured slopes in a row;  tolerance: how far off the judge allows each to be
     """
 
+    wrong: Array = np.zeros(0, bool)     # which of the gradients the judge calls wrong, once they are compared,
+    in_right: Array          # and which belong to right tensors
+
     def __init__(self, evidence: Evidence, names: Sequence[str] | None = None):
-        self.evidence, self.wrong = evidence, np.zeros(0, bool)
+        self.evidence = evidence
         evidence.back_to_the_point()
         for name in evidence.misfits:                    # their gradients could not be compared
             size = evidence.subject.tensors[name].size
             if name not in evidence.slopes and size <= LARGEST:
                 evidence.measure(name, Phi(evidence.subject, evidence.dy, evidence.patterns), np.arange(size))
         every = [name for name in evidence.subject.tensors if name in evidence.slopes]
-        self.names = [name for name in every if names is None or name in names]
+        self.names: list[str] = [name for name in every if names is None or name in names]
         rng, total = np.random.default_rng(0), sum(evidence.slopes[name].size for name in self.names)
-        self.entries = {}
+        self.entries: dict[str, Array] = {}              # that are compared of each, as flat indices
         for name in self.names:
             known = np.flatnonzero(~np.isnan(evidence.slopes[name].reshape(-1)))
             share = max(MOST * known.size // max(total, 1), 8) if total > MOST else known.size
             self.entries[name] = np.sort(rng.choice(known, share, replace=False)) if share < known.size else known
-        self.goal = self._row(evidence.slopes)
-        self.tolerance = self._row(evidence.tolerances)
+        self.goal: Array = self._row(evidence.slopes)
+        self.tolerance: Array = self._row(evidence.tolerances)           # how far off the judge allows each to be
 
     def row(self, gradients: dict[str, Any]) -> Array | None:
         """These gradients in a row; None if one has another shape"""
@@ -53,7 +55,7 @@ class Target:
         return np.concatenate(rows or [np.empty(0)])
 
     def compare(self, row: Array) -> None:
-        """Note which of these gradients, in a row, the judge calls wrong, and which belong to right tensors."""
+        """Note which of these gradients, in a row, are wrong."""
         self.wrong = ~(np.abs(row - self.goal) <= self.tolerance)
         ends = np.cumsum([self.entries[name].size for name in self.names])
         right = [~np.full_like(part, part.any()) for part in np.split(self.wrong, ends[:-1])]

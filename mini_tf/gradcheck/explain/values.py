@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.sites import LARGEST, Expression, Site, code_of, flat, is_numeric
-from mini_tf.gradcheck.program import is_theirs
 from mini_tf.gradcheck.weights import parts
+from mini_tf.places import is_theirs
 from mini_tf.types import Array
 
 import numpy as np
@@ -105,7 +105,8 @@ class Scope:
     """
 
     def __init__(self, site: Site, sites: Sequence[Site]):
-        self.site, self.sites = site, sites
+        self.site = site
+        self.sites = sites
         self._composed: dict[tuple[tuple[int, ...], ...], tuple[list[Candidate], Array]] = {}
 
     @cached_property

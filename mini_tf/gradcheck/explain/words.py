@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from mini_tf.gradcheck.explain.paths import missing_paths
 from mini_tf.gradcheck.measure.evidence import Evidence
-from mini_tf.gradcheck.report import listed
+from mini_tf.gradcheck.wording import listed
 from mini_tf.types import Array
 
 import numpy as np

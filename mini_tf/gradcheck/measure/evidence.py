@@ -32,7 +32,7 @@ class Evidence:
     sound: set[FunctionType] = field(default_factory=set)            # functions inside that are known to be right
 
     def __post_init__(self) -> None:
-        self.everything = {name: np.array(x) for name, x in self.subject.arrays.items()}
+        self.everything: dict[str, Array] = {name: np.array(x) for name, x in self.subject.arrays.items()}
 
     @property
     def wrong(self) -> list[str]:

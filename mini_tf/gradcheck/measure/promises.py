@@ -48,7 +48,7 @@ def check_forward(subject: Subject) -> tuple[Array, Backward]:
         line = _line_that_writes(given[name], subject.forward)
         raise Broken(f"the forward wrote into {name}; it should only read what it is given{line}")
     again, backward = _forward(subject)                  # the last one's: a tape may have what the last forward did
-    if not _equal(np.asarray(again), y):
+    if not np.array_equal(again, y, equal_nan=True):
         raise Refused(
             "the forward gave two different results for the same inputs: is it random? Give it its mask as an input, "
             "mask=mask, or a generator that is seeded anew in each call"
@@ -62,21 +62,19 @@ def check_forward(subject: Subject) -> tuple[Array, Backward]:
 
 def _changed(given: dict[str, Array], before: dict[str, Array]) -> list[str]:
     """The names of the arrays that are not what they were before; they become that again"""
-    names = [name for name, x in given.items() if not _equal(x, before[name])]
+    names = [name for name, x in given.items() if not np.array_equal(x, before[name], equal_nan=True)]
     for name in names:
         given[name][...] = before[name]
     return names
 
 
 def _line_that_writes(array: Array, run: Callable[[], Any]) -> str:
-    """" (at net.py:12)": where run() writes into the array, which cannot be written to meanwhile; "" if unknown"""
+    """" (at net.py:12)": where run() writes into the array, which is read-only meanwhile; "" if unknown"""
     array.flags.writeable = False
     try:
         run()
     except FAILURES as error:
-        frame, line = _authors_line(error)
-        if frame and "read-only" in str(error):
-            return f" (at {place(frame.f_code.co_filename, line)})"
+        return _where(error) if "read-only" in str(error) else ""
     finally:
         array.flags.writeable = True
     return ""
@@ -127,7 +125,7 @@ def _on_missing_gradients(subject: Subject, backward: Any, names: Texts, nothing
     if nothing or subject.came_back is None:
         return f"{none}: the backward returned None"
     constants = ", ".join(f"{name}={name}" for name in names)
-    return f"{none}; a constant is given by its name: gradcheck({subject.name}, …, {constants})"
+    return f"{none}; a constant is given by its name: gradcheck({subject.adapter.name}, …, {constants})"
 
 
 def _without_return(function: Any) -> str:
@@ -154,7 +152,8 @@ def _second_call(subject: Subject, backward: Backward, dy: Any, first: Gradients
         return [f"the gradient of {', '.join(once)} did not add up when backward was called a second time: it has to "
                 "add to .grad, as a Parameter may be used twice"]        # fmt: skip
     came = _numbers(subject.came_back)
-    same = len(came) == len(came_first) and all(map(_equal, came, came_first))
+    alike = [np.array_equal(a, b, equal_nan=a.dtype != object) for a, b in zip(came, came_first)]
+    same = all(alike) and len(came) == len(came_first)
     return [] if same else ["backward gave another answer when it was called a second time"]
 
 
@@ -163,10 +162,6 @@ def _numbers(came: Any) -> list[Array]:
     if isinstance(came, (list, tuple, dict)):
         return [number for part in (came.values() if isinstance(came, dict) else came) for number in _numbers(part)]
     return [np.copy(came)] if isinstance(came, NUMBERS) else []
-
-
-def _equal(a: Array, b: Array) -> bool:
-    return np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
 
 
 def _wrong_form(name: str, x: Array, gradient: Any) -> str | None:
@@ -192,7 +187,7 @@ def _forward(subject: Subject) -> tuple[Any, Backward]:
         raise Refused("y is still `...`: a blank to fill")
     if y is None:
         raise Refused("the forward returned None, expected y. If it keeps it, give an object that returns it: class "
-                      f"Checked({subject.name}): def forward(self, x): super().forward(x); return self.output")
+                      f"Checked({subject.adapter.name}): def forward(self, x): super().forward(x); return self.output")
     if not isinstance(y, NUMBERS):
         raise Refused(f"y is one {type(y).__name__}, expected a floating array or a number; of a tensor object give "
                       "its array: gradcheck(lambda x: …, x) with y.data")    # fmt: skip
@@ -203,8 +198,8 @@ def _forward(subject: Subject) -> tuple[Any, Backward]:
         raise Refused(f"y is empty, its shape is {np.shape(y)}: there is nothing to differentiate")
     if np.ndim(y) and not subject.adapter.takes_dy:
         raise Refused(
-            f"{subject.name} gives {np.size(y)} numbers, and its backward takes no dy: is it the gradient of their "
-            "mean, or of their sum? Say so: gradcheck((lambda …: f(…).mean(), backward), …), or .sum(). Does it "
+            f"{subject.adapter.name} gives {np.size(y)} numbers, and its backward takes no dy: is it the gradient of "
+            "their mean, or of their sum? Say so: gradcheck((lambda …: f(…).mean(), backward), …), or .sum(). Does it "
             "give f′(x)? lambda dy, x: dy * …"
         )
     return y, backward
@@ -221,8 +216,12 @@ def _run(name: str, run: Callable[..., Any], *given: Any) -> Any:
 
 def told(error: BaseException) -> str:
     """An exception in one line: its message, and the author's line that raised it."""
+    return f"{type(error).__name__}: {error}{_where(error)}"
+
+
+def _where(error: BaseException) -> str:
     frame, line = _authors_line(error)
-    return f"{type(error).__name__}: {error}" + (f" (at {place(frame.f_code.co_filename, line)})" if frame else "")
+    return f" (at {place(frame.f_code.co_filename, line)})" if frame else ""
 
 
 def raised(what: str, error: BaseException) -> str:

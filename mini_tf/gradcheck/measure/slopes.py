@@ -42,9 +42,11 @@ class Phi:
     """
 
     def __init__(self, subject: Subject, dy: Array | float, patterns: list[bytes]):
-        self.subject, self.dy, self.patterns = subject, dy, patterns
-        self.size = float(np.abs(np.asarray(subject.forward()[0]) * dy).sum())           # Σ |dy·y|
-        self.noise = max(ROUNDING * self.size, 6 * self.scatter())
+        self.subject = subject
+        self.dy = dy
+        self.patterns = patterns
+        self.size: float = float(np.abs(np.asarray(subject.forward()[0]) * dy).sum())           # Σ |dy·y|
+        self.noise: float = max(ROUNDING * self.size, 6 * self.scatter())
 
     def __call__(self) -> Value:
         self.patterns.clear()

@@ -4,7 +4,6 @@ The reference is the formula in float64, whose gradients are themselves checked 
 may be as large as float32's budget (see `precision.py`), or AS_THE_FORMULA times the formula's own error in float32.
 """
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import product
@@ -15,8 +14,8 @@ from mini_tf.backend import gpu_count, to_device, to_host
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.precision import budget, moves, rerun
-from mini_tf.gradcheck.report import Report, entry
-from mini_tf.kernels import binding
+from mini_tf.gradcheck.report import Report
+from mini_tf.gradcheck.wording import entry
 from mini_tf.layers import KVCache, TransformerLayer
 from mini_tf.layers.feed_forward import ACTIVATIONS
 from mini_tf.layers.transformer import NORMS
@@ -35,18 +34,16 @@ EPS, TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
 def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) -> None:
     """Run the function once more in float32, with twins, and add to the report which twins ran, and which disagree."""
     subject, gradients, dy = evidence.subject, evidence.gradients, evidence.dy
-    ran, edited = set[str](), set[str]()
+    ran = set[str]()
 
     def watch(op: Any, run: Callable[..., Any], /, *inputs: Any, **options: Any) -> Any:
         if op.implementation(inputs, options) is not op.formula:
             ran.add(op.name)
-        elif binding.bound(op) and binding.edited(op):
-            edited.add(op.name)
         return run(*inputs, **options)
 
     @contextmanager
     def with_twins() -> Iterator[None]:
-        with subject.in_dtype(np.float32), watching(watch), _twins():
+        with subject.in_dtype(np.float32), watching(watch), kernels.with_twins():
             yield
 
     dy_single = np.asarray(dy, np.float32) if np.ndim(dy) else dy
@@ -57,7 +54,6 @@ def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) ->
             if ran:
                 report.findings.append(f"with the twins of {', '.join(sorted(ran))}, in float32, it raised {error!r}")
             return
-        report.notes += [f"{name} was edited: its formula runs, not its compiled twin" for name in sorted(edited)]
         if not ran or switched:
             return
         y_formula, formula, _ = rerun(evidence, subject.in_dtype(np.float32), dy_single)
@@ -85,20 +81,12 @@ def _misses(twins: str, name: str, found: Any, right: Array | float, allowed: fl
             f"{error[worst]:.3g} times what float32 may be off by"]              # fmt: skip
 
 
-@contextmanager
-def _twins() -> Iterator[None]:
-    """Twins run, also inside `reference_only()`. Edited formulas are noted in the report, so no warning is given."""
-    with warnings.catch_warnings(), kernels.with_twins():
-        warnings.simplefilter("ignore", kernels.FormulaEdited)
-        yield
-
-
 # Twins that no check of a gradient compares ---------------------------------------------------------------------------
 
 
 def _compared(twins: str, run: Callable[[Convert], dict[str, Any]], device: str = "cpu") -> list[str]:
     """A sentence on each result that the twins have wrong. run(given) gives {name: result} of arrays given(x)."""
-    with _twins():
+    with kernels.with_twins():
         found = run(lambda x: to_device(x.astype(np.float32) if x.dtype.kind == "f" else x, device))
     with kernels.reference_only():
         exact = run(lambda x: x.astype(np.float32).astype(np.float64) if x.dtype.kind == "f" else x)

@@ -74,14 +74,14 @@ def product(A: Any, B: Any, A_transposed: bool = False, B_transposed: bool = Fal
 
 @cache
 def _cupy() -> ModuleType:
-    import cupy
+    import cupy  # an optional package
 
     return cupy
 
 
 @cache
 def _cublas() -> ModuleType:
-    from cupy_backends.cuda.libs import cublas
+    from cupy_backends.cuda.libs import cublas  # an optional package
 
     return cublas
 
