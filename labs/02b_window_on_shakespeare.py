@@ -332,9 +332,9 @@ show(lab_02.training(history.rows, lines, len(train), by_dropout, times_over, le
 # %% [markdown]
 # ### Concatenation, sum or mean, and how long a window?
 #
-# We compare six short training runs with the same steps, batches and rates: concatenation with T = 1, 2, 4, 8, and the
-# other two compositions with T = 4. A model with T = 1 sees as much as a bigram model, with T = 2 as much as a trigram
-# model.
+# We compare nine short training runs with the same steps, batches and rates: concatenation with T = 1, 2, 4, 8; the
+# other four compositions with T = 4; and concatenation with a second hidden layer of k units. A model with T = 1 sees
+# as much as a bigram model, with T = 2 as much as a trigram model.
 #
 # **Expect** concatenation more than 0.3 nats ahead of sum and mean. The order of four words matters, and most of all
 # *which word is the last*. A sum does not know that, and even T = 1 is 0.26 better: one word that is known to be the
@@ -342,13 +342,20 @@ show(lab_02.training(history.rows, lines, len(train), by_dropout, times_over, le
 # training differs.) As for the window length, expect T = 2 to be 0.07 better than T = 1, and 4 and 8 to be within 0.06
 # of T = 2: a longer window offers more information but has more weights to learn, and these runs are too short for
 # that. (With `--quick` they barely start.)
+#
+# **Expect** the maximum to be a little worse than the sum, and the product to learn nothing: the entries of the vectors
+# start at about 0.1, so e starts at about 0.0001, and the gradient of each word is multiplied by the product of the
+# three others, 0.001. Its loss stays near that of the unigram model, with which all start. **Expect** the second
+# hidden layer to gain about 0.03 nats, with 16,512 more weights in 2.8 million.
 
 # %%
 compared = {}
 for composition, length in (
     ("concatenation", 1), ("concatenation", 2), ("concatenation", 4), ("concatenation", 8), ("sum", 4), ("mean", 4),
+    ("maximum", 4), ("product", 4), ("two layers", 4),
 ):  # fmt: skip
-    each = new_model(train, T=length, composition=composition)
+    options = {"hidden_layers": 2} if composition == "two layers" else {"composition": composition}
+    each = new_model(train, T=length, **options)
     run = learn(each, train, COMPARED, COMPARED // 2, batch)
     compared[composition, length] = each, cross_entropy(each, test, MOST), run.best_validation_loss
 bars_here = {order: cross_entropy(ngrams[order], test, MOST) for order in (2, 3)}        # of the same test words
@@ -372,6 +379,9 @@ expect("even with T = 1 by", about(0.26, within=0.05), unordered - by_T[1], quic
 expect("T = 2 better than T = 1 by", about(0.07, within=0.03), by_T[1] - by_T[2], quick=None)
 longer = max(abs(by_T[T] - by_T[2]) for T in (4, 8))
 expect("T = 4 and 8: greatest difference from T = 2", below(0.06), longer, quick=below(0.12))
+expect("maximum worse than sum by", between(0.01, 0.1), tested["maximum", 4] - tested["sum", 4], quick=None)
+expect("product worse than the unigram model by", about(0.05, within=0.03), tested["product", 4] - unigram, quick=None)
+expect("gain of a second hidden layer", about(0.03, within=0.02), by_T[4] - tested["two layers", 4], quick=None)
 
 # %% [markdown]
 # ### Which positions count most?
@@ -636,5 +646,5 @@ expect("the first T at which W is larger than E and U", 336, others // per_place
 #
 # Next: Lab 03 reads word after word with one set of weights, whatever the length.
 #
-# **Try:** `activation="relu"`; n = 16 or 256; `train_embeddings=False`, so that the vectors stay random; eigenvectors
-# as in Lab 04 to start from; a second hidden layer; T = 16 with dropout (and REACH = 16).
+# **Try:** `activation="relu"`; the product of vectors that start near 1; n = 16 or 256; `train_embeddings=False`, so
+# that the vectors stay random; eigenvectors as in Lab 04 to start from; T = 16 with dropout (and REACH = 16).

@@ -10,7 +10,8 @@
 # - turn two quotations, then 292,072 words of Shakespeare, into integers and back,
 # - count co-occurrences, check the counts by hand, and find a slip in the printed formula,
 # - compute 256 eigenvectors of a 14,295 × 14,295 matrix, and predict its eigenvalues from the words' counts alone,
-# - ask the vectors which words are similar, and find out what they capture and what they do not,
+# - ask the vectors which words are similar and which are to each other as king to queen, and find out what they capture
+#   and what they do not,
 # - measure how much of a word is lost when 14,295 numbers become 256: almost nothing, or almost everything.
 #
 # Letters: **c** different words, **W** co-occurrence window, **n** embedding dimension, **T** history length, **N**
@@ -29,6 +30,7 @@ from mini_tf.text.eigenvectors import captured_energy, pca_coefficients, reconst
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 QUICK = quick_mode("Lab 04: words to indices, co-occurrences, eigenvector embeddings")
@@ -213,8 +215,9 @@ show(lab_04.many_counts([shown(vocabulary.words[i]) for i in top], corner), "04_
 # x_i = V_n^\top e_i
 # $$
 #
-# $V_n$ is (c, n) (the source once says (n, n)); $x_i$ is (n,). The product $V_n^\top e_i$ picks row i of $V_n$. So the
-# array V *is* the table of embeddings: a row for each word.
+# $V_n$ is (c, n); $x_i$ is (n,). (The source calls the matrix of *all* eigenvectors n × n; with its c columns of c rows
+# it is (c, c).) The product $V_n^\top e_i$ picks row i of $V_n$. So the array V *is* the table of embeddings: a row for
+# each word.
 #
 # **Expect** orthonormal columns, and $C V = V\,\text{diag}(\lambda)$ up to rounding. Guess what the eigenvalues are
 # before you look at the table, which lists the counts of the words next to them.
@@ -461,6 +464,109 @@ expect("father: brother is among the five nearest", True, "brother" in meanings[
 expect("night: day is among the five nearest", True, "day" in meanings["night"])
 
 # %% [markdown]
+# ### Or divide by what chance predicts
+#
+# If words came in random order, $C_{ij}$ would be near $r_i r_j / S$, with $r_i$ the sum of row i and S the sum of all
+# rows. The logarithm of the ratio is the **pointwise mutual information** of two words; its positive part, PPMI, keeps
+# the matrix sparse:
+#
+# $$
+# \text{PPMI}_{ij} = \max\left(0,\ \ln \frac{C_{ij}\,S}{r_i\,r_j}\right)
+# $$
+#
+# Church and Hanks 1990, <https://aclanthology.org/J90-1003>, introduced it for words; word2vec factorizes a matrix like
+# it without making it (Levy and Goldberg 2014, <https://papers.nips.cc/paper/5477>). **Expect** neighbours of similar
+# meaning again, son for father and day for night, but names among them: the ratio is largest for rare words, and a rare
+# word is a neighbour of few.
+
+# %%
+def ppmi(C_ij, r_i, r_j, S):
+    """max(0, ln(C_ij·S/(r_i·r_j))), entry by entry
+
+    C_ij > 0, r_i, r_j: arrays of the same shape; S: a number  →  an array of that shape
+    """
+    return np.maximum(np.log(C_ij * S / (r_i * r_j)), 0)
+
+
+pairs, r_sums = C.tocoo(), C.sum(1).astype(float)                                    # those that meet; (c,)
+information = csr_array((ppmi(pairs.data, r_sums[pairs.row], r_sums[pairs.col], r_sums.sum()),
+                         (pairs.row, pairs.col)), shape=C.shape)  # fmt: skip
+information.eliminate_zeros()
+_, V_ppmi = eigenvector_embeddings(information, 64)
+print("\nNearest words, with PPMI and n = 64, 20 occurrences or more")
+by_information = print_nearest(V_ppmi, at_least=20)
+expect("pairs that meet more often than by chance", about(0.85, within=0.01), information.nnz / C.nnz, form="{:.0%}")
+expect("father: son is among the five nearest", True, "son" in by_information["father"])
+expect("night: day is among the five nearest", True, "day" in by_information["night"])
+
+# %% [markdown]
+# ### Does a direction have a meaning?
+#
+# CS685 (see Lab 02) shows pictures of word2vec's vectors: from man to woman is as from king to queen, from walking to
+# walked as from swimming to swam, from a country to its capital always the same direction. If so, "man is to woman as
+# king is to …" has an answer: the word nearest to $x_\text{woman} - x_\text{man} + x_\text{king}$.
+#
+# We ask all such questions of our vectors, with 12 pairs for gender and 20 for tense (words that occur 20 times or
+# more), each both ways round: 264 and 760 questions. Of countries and capitals, only England and London, France and
+# Paris occur that often, and Paris is also a count in Verona: 4 questions. An answer counts if it is among the five
+# nearest of 1,183 words, without the question's own three. To see what the offset adds, we ask again **without** it,
+# for the five words nearest to king itself.
+#
+# **Expect** little. Raw counts answer next to nothing. √C answers a quarter of the questions of gender, but more
+# without the offset: queen is near king anyway. For tense the offset does something: without it 3 % of the answers are
+# right by PPMI, with it one in eight. No capital is found. The pictures are of vectors from billions of words; we have
+# 292,072.
+
+# %%
+KINDS = {
+    "gender": "man woman  king queen  father mother  brother sister  son daughter  husband wife  he she  him her  "
+              "lord lady  men women  sir madam  master mistress",
+    "tense": "is was  are were  have had  do did  come came  say said  know knew  see saw  take took  give gave  "
+             "make made  think thought  speak spoke  hear heard  tell told  find found  love loved  bring brought  "
+             "stand stood  leave left",
+    "capitals": "England London  France Paris",
+}  # fmt: skip
+
+
+def among_five(vectors, questions, allowed, offset=True):
+    """The share of questions "a is to b as s is to …" whose answer t is among the five words nearest to x_b − x_a + x_s
+
+    vectors (c, n), taken at length 1; questions (questions, 4): the words a, b, s, t; allowed (c,): which words may be
+    named, but a, b and s are not; offset=False: nearest to x_s instead  →  a number from 0 to 1
+    """
+    x = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    a, b, s, t = questions.T
+    points = x[b] - x[a] + x[s] if offset else x[s]
+    likeness = np.where(allowed, points @ x.T, -np.inf)                              # (questions, c)
+    rows = np.arange(len(questions))
+    for word in (a, b, s):
+        likeness[rows, word] = -np.inf
+    return np.mean((likeness > likeness[rows, t][:, None]).sum(1) < 5)
+
+
+def questions_of(words):
+    """All questions (a, b, s, t) from two different pairs, each also from right to left."""
+    couples = vocabulary.encode(words.split()).reshape(-1, 2)
+    forth = [(*first, *second) for first in couples for second in couples if first[0] != second[0]]
+    return np.array([*forth, *((b, a, t, s) for a, b, s, t in forth)])
+
+
+print(f"\n  the answer is among five; in brackets: without the offset\n  {'':<10}{'questions':>10}"
+      f"{'C, n = 256':>18}{'√C, n = 64':>18}{'PPMI, n = 64':>18}")  # fmt: skip
+shares = {}
+for kind, words_of_kind in KINDS.items():
+    questions = questions_of(words_of_kind)
+    for name, vectors in (("C", V), ("√C", V_root), ("PPMI", V_ppmi)):
+        shares[kind, name] = [among_five(vectors, questions, counts >= 20, offset) for offset in (True, False)]
+    print(f"  {kind:<10}{len(questions):>10}" + "".join(
+        f"{f'{shares[kind, name][0]:.0%} ({shares[kind, name][1]:.0%})':>18}" for name in ("C", "√C", "PPMI")))
+expect("gender, √C: right", about(0.24, within=0.02), shares["gender", "√C"][0], form="{:.0%}")
+expect("gender, √C: without the offset", about(0.37, within=0.02), shares["gender", "√C"][1], form="{:.0%}")
+expect("tense, PPMI: right", about(0.13, within=0.02), shares["tense", "PPMI"][0], form="{:.0%}")
+expect("tense, PPMI: without the offset", about(0.03, within=0.01), shares["tense", "PPMI"][1], form="{:.0%}")
+expect("capitals: the best of the three", 0, max(shares["capitals", name][0] for name in ("C", "√C", "PPMI")))
+
+# %% [markdown]
 # ## Principal component analysis: how much of a word is lost?
 #
 # With *all* eigenvectors, $y = V^\top e$ is just another way to write e, and $e = V y$ recovers it. For two quotations
@@ -558,6 +664,8 @@ show(lab_04.coefficients(rows, n), "04_pca_coefficients")
 # - Raw counts of co-occurrence are mostly what chance predicts, plus each word's own count:
 #   $\operatorname{diag}(q) + \frac{10}{N} q q^\top$ is 95 % of C, by squares. It predicts half of the 256 eigenvalues
 #   to within 2 %; its own eigenvalues interlace with the counts.
+# - Square roots or PPMI in place of raw counts bring words of similar meaning together. Directions that stand for
+#   gender or tense hardly appear from 292,072 words.
 # - So 256 eigenvectors span little more than the axes of the 256 most frequent words. They keep 71 % of the text and
 #   2 % of the vocabulary.
 # - A rare word's vector is almost zero. Lab 05 trains a transformer to predict such vectors with a squared error,

@@ -387,10 +387,12 @@ expect("one word: largest difference from β", 0, np.abs(alone - beta).max())
 # %% [markdown]
 # ## Task 6.12: words must not see their future
 #
-# **An error of the source.** It keeps the score $B_{ij}$ "if j > i". With a row per query, that keeps exactly the
-# future, drops the word itself, and leaves the last row nothing to attend to. The right condition is j ≤ i: a word sees
-# itself and the words before it. **Expect** rows that sum to 1 with the right rule, and a last row of zeros with the
-# rule as printed. We look at the words of one sentence, in one head of an untrained model:
+# **An error of the source.** It keeps the score $B_{ij}$ "if j > i". With a row per query, as in its own
+# $B = (QX)^\top (KX)$, that keeps exactly the future, drops the word itself, and leaves the last row nothing to attend
+# to. The right condition is j ≤ i: a word sees itself and the words before it. The slip has a reason: in the source's
+# $a_t = [a_{1t}\ a_{2t} \dots a_{tt}\ 0 \dots 0]$ the query is the *second* index, and read that way only the "=" of
+# j ≥ i is missing. **Expect** rows that sum to 1 with the right rule, and a last row of zeros with the rule as printed.
+# We look at the words of one sentence, in one head of an untrained model:
 
 # %%
 sentence = corpus.test[T + 5 : T + 13]                   # eight different words

@@ -238,7 +238,7 @@ expect("gradients of the layer that pass", 6, sum(tensor.verdict == "PASS" for t
 # **expect** that, and 1 after the division by $\sqrt{m}$. Large scores make softmax select one key and ignore the rest,
 # and once it has saturated like that, its slope is nearly 0. We measure the largest weight among 16 keys, and how much
 # of a random gradient dA reaches the scores, as the median over a thousand queries. With $\sqrt{m}$, **expect** both to
-# be the same for every m, within 15 %; without it, **expect** the gradient to vanish: at m = 512 about 0.00006 of it
+# be the same for every m, within 15 %; without it, **expect** the gradient to vanish: at m = 512 less than 0.0001 of it
 # remains.
 
 # %%
@@ -618,8 +618,8 @@ for mistake, wrong in (("FirstLayerOnly", two_layers), ("ForgottenValue", one_la
 # - The slide's positions and mini_tf's are the same once the columns of each pair are swapped, up to $10^{-13}$. Their
 #   dot product depends on the distance alone.
 # - Cross-attention has two input gradients, and dz has a term from the keys and one from the values.
-# - With heads of size 512 and without $\sqrt{m}$, 0.00007 of the gradient passes through softmax; with it, 0.07, as for
-#   any size.
+# - With heads of size 512 and without $\sqrt{m}$, less than 0.0001 of the gradient passes through softmax; with it,
+#   0.07, as for any size.
 # - A mask is −∞ before softmax, not 0. Without the look-ahead mask the validation loss is 0.007 instead of 0.12, and
 #   BLEU 0 instead of 0.90. A loss that is too good to be true should make you ask what the model can see.
 # - All 62 parameters of a translator pass the check; the checker names the class of each of two mistakes, which leave

@@ -562,9 +562,9 @@ expect("happy once, with the brevity penalty", "0.0067", f"{one[-1]:.4f}")
 # %% [markdown]
 # ### The worked example
 #
-# **An error of the source.** The slide takes the geometric mean of 5/6, 4/5 and 3/4 and writes $(3/6)^{1/3}$. There is
-# no precision 3/6 in the example: the product of the three is meant, $5/6 \cdot 4/5 \cdot 3/4 = 60/120$, which is also
-# ½. **Expect** 0.672, from the functions above and from `mini_tf.metrics.bleu`, and 0.643 up to 4-grams, as is usual.
+# The slide takes the geometric mean of 5/6, 4/5 and 3/4 and writes $(3/6)^{1/3}$. That 3/6 is not a precision but the
+# product of the three, in which the 4s and 5s cancel: $5/6 \cdot 4/5 \cdot 3/4 = 3/6$. **Expect** 0.672, from the
+# functions above and from `mini_tf.metrics.bleu`, and 0.643 up to 4-grams, as is usual.
 #
 # **A gap.** The formula divides by $|\hat y| - K + 1$. For a prediction of fewer than K words that is 0 or negative,
 # and the slides' own prediction "happy" cannot be scored up to 2-grams. mini_tf takes such a precision, and with it the
@@ -649,7 +649,7 @@ expect("beginner: BLEU − share of right sentences", about(0.27, within=0.045),
 #   the time. For the beginner BLEU is best with a width in between, at least 0.01 above width 1 and about 0.02 above
 #   width 10, although ln p keeps rising: at width 10 its sentences have 0.9 of the references' length. A length penalty
 #   with α = 1 gains 0.03.
-# - The slide's worked example gives 0.672, with the product ½ instead of the printed 3/6.
+# - The slide's worked example gives 0.672, as printed.
 #
 # None of this says how the model would do on sentences that people write: the grammar's have one right translation
 # each.

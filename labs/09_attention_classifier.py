@@ -382,9 +382,10 @@ expect("learned: difference of dP from Σ dy over 5 texts", at_most(1e-14), np.a
 # `embed_dim` must be divisible by `num_heads` in PyTorch, because its heads have $m = n/H$ columns each. With that m, H
 # heads have as many weights as one. In mini_tf m is free: below, n = 8 with three heads of size 2.
 #
-# **A slip.** The notebook divides by $\sqrt{D}$, which is $\sqrt{n}$ here. A head's scores are sums of m products, and
-# `nn.MultiheadAttention` divides by $\sqrt{m} = \sqrt{n/H}$. **Expect** variance 1 with $\sqrt{m}$ for any number of
-# heads, and $m/n = 1/H$ with $\sqrt{n}$: with many heads the weights of all words would be nearly equal.
+# **Divided by what?** The notebook's formula, for one head, divides by $\sqrt{D}$, which is $\sqrt{n}$ here; for
+# several heads it writes none. Their scores are sums of m products, not of n, and `nn.MultiheadAttention` divides by
+# $\sqrt{m} = \sqrt{n/H}$. **Expect** variance 1 with $\sqrt{m}$ for any number of heads, and $m/n = 1/H$ with
+# $\sqrt{n}$: with many heads the weights of all words would be nearly equal.
 
 # %%
 n, H, m = 8, 3, 2

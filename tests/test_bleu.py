@@ -13,7 +13,7 @@ TARGET, PREDICTION = "the fat cat ate the fat rat".split(), "the fat cat ate the
 
 def test_the_recitations_example_by_hand():
     whole = corpus_bleu([PREDICTION], [TARGET], max_n=3)
-    assert whole.precisions == (5 / 6, 4 / 5, 3 / 4)     # the product is 1/2, where the slide prints 3/6
+    assert whole.precisions == (5 / 6, 4 / 5, 3 / 4)     # the product is 3/6, as the slide prints
     assert whole.matches == (5, 4, 3)
     assert whole.totals == (6, 5, 4)
     assert (whole.length, whole.reference_length) == (6, 7)

@@ -59,6 +59,15 @@ def test_draws_its_figures(name, figure):
     assert len(np.unique(image[::5, ::5].reshape(-1, 4), axis=0)) > 10
 
 
+def test_offsets_and_ppmi():
+    printed, _ = run(EMBEDDINGS)
+    assert "✗" not in printed
+    for kind, pairs in (("gender", 12), ("tense", 20), ("capitals", 2)):
+        numbers = list(map(int, re.findall(r"\d+", re.search(rf"^  {kind} .*", printed, re.MULTILINE)[0])))
+        assert numbers[0] == 2 * pairs * (pairs - 1)
+        assert len(numbers) == 7
+
+
 def test_a_small_error_explains_nothing():
     """What lab 05 claims of its own model: it explains no more than a constant, and does not see the order of words."""
     printed, _ = run(REGRESSION)

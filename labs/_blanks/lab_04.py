@@ -1,4 +1,4 @@
-"""The blanks of lab 04, word embeddings: counting a pair, the eigenvalues of the model, the nearest words."""
+"""The blanks of lab 04: counting a pair, the model's eigenvalues, the nearest words, PPMI, answers by an offset."""
 
 from _blanks import Blank, same
 
@@ -27,6 +27,23 @@ def by_angle(vectors, i, allowed, number=5):
     return np.array(left), np.array([cosines[j] for j in left])
 
 
+def information_one_by_one(C_ij, r_i, r_j, S):
+    return np.array([max(0, np.log(a) + np.log(S) - np.log(b) - np.log(c)) for a, b, c in zip(C_ij, r_i, r_j)])
+
+
+def answered_one_by_one(vectors, questions, allowed, offset=True):
+    """Each question's words in order of their cosine with the point"""
+    x = [each / np.sqrt(each @ each) for each in vectors]
+    right = 0
+    for a, b, s, t in questions:
+        point = x[b] - x[a] + x[s] if offset else x[s]
+        left = [j for j in range(len(x)) if allowed[j] and j not in (a, b, s)]
+        right += t in sorted(left, key=lambda j: -(x[j] @ point))[:5]
+    return right / len(questions)
+
+
+QUESTIONS = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [4, 5, 6, 7], [8, 9, 10, 11], [2, 9, 5, 0], [3, 8, 1, 11]])
+
 BLANKS = [
     Blank("count_pair", [
         "Go through all places t where word i occurs. Each is the centre of a window.",
@@ -47,4 +64,18 @@ BLANKS = [
         "With all directions as rows of a matrix, one product gives all cosines with word i.",
         "Neither word i itself nor a word that is not allowed may be returned: give them a cosine below −1, and sort.",
     ], same(by_angle, (VECTORS, 2, np.arange(12) % 3 != 1), (VECTORS, 7, np.ones(12, bool), 3))),
+    Blank("ppmi", [
+        "The ratio of what was counted to what chance predicts is C_ij·S/(r_i·r_j).",
+        "Its logarithm is below 0 for pairs that meet less often than by chance: np.maximum(…, 0).",
+    ], same(information_one_by_one, (np.array([1.0, 6, 40]), np.array([9.0, 20, 80]), np.array([70.0, 8, 80]), 200.0))),
+    Blank("among_five", [
+        "Divide each vector by its length first. questions.T has the four words of all questions, each as an array, so "
+        "x[b] − x[a] + x[s] is a point for each question, (questions, n).",
+        "One product gives the likeness of every point with every word, (questions, c). The length of a point does not "
+        "change the order of its row.",
+        "Words that may not be named, and a, b and s of each row, get −∞.",
+        "The answer is among five if fewer than five words of its row are more alike: compare the row with its entry "
+        "at t. np.mean of truth values is the share.",
+    ], same(answered_one_by_one, (VECTORS, QUESTIONS, np.ones(12, bool)), (VECTORS, QUESTIONS, np.arange(12) != 8),
+            (VECTORS, QUESTIONS, np.ones(12, bool), False))),
 ]  # fmt: skip

@@ -32,7 +32,7 @@ def softmax_layer(words, series, right):
 
 def compositions(phrases, composed):
     """Two phrases of three words, composed: {name: (2, numbers)}"""
-    figure, places = panels(3, 1, (10.5, 4.4))
+    figure, places = panels(len(composed), 1, (10.5, 1.47 * len(composed)))
     figure.suptitle(" and ".join(f"“{phrase}”" for phrase in phrases) + ", composed")
     widest = max(e.shape[1] for e in composed.values())
     for axes, (name, e) in zip(places, composed.items()):
@@ -42,7 +42,7 @@ def compositions(phrases, composed):
         axes.spines[:].set_visible(False)
         axes.set_title(f"{name}: {size} numbers, the rows are {'the same' if same else 'different'}", loc="left",
                        fontsize=10)  # fmt: skip
-        axes.set(xlim=(-0.5, widest - 0.5), xticks=[])   # entries of the same width in all three
+        axes.set(xlim=(-0.5, widest - 0.5), xticks=[])   # entries of the same width in all of them
         axes.set_yticks(range(len(phrases)), phrases, fontsize=9)
         axes.tick_params(length=0)
         if size == widest:

@@ -157,6 +157,8 @@ EXAMPLES = {
     "mixture_cross_entropy": op(ops.mixture_cross_entropy, (B, T, c), (B, T), SHARES, IDS),
     "mse": op(ops.mse, (B, n), (B, n)),
     "sum_pool": op(ops.sum_pool, (B, T, n)),
+    "max_pool": op(ops.max_pool, (B, T, n)),
+    "product_pool": op(ops.product_pool, (B, T, n)),
     "rnn": op(ops.rnn, (B, T, n), (B, m), (n, m), (m, m), (m,)),
     "rnn, relu": op(ops.rnn, (B, T, n), (B, m), (n, m), (m, m), (m,), activation="relu"),
     "lstm": op(ops.lstm, (B, T, n), (B, m), (B, m), (n, 4 * m), (m, 4 * m), (4 * m,)),
@@ -200,6 +202,10 @@ EXAMPLES = {
     "FixedWindowModel": window(),
     "FixedWindowModel, sum": window(composition="sum", activation="relu"),
     "FixedWindowModel, mean, training": window(composition="mean", dropout=0.3),
+    "FixedWindowModel, maximum": window(composition="maximum"),
+    "FixedWindowModel, product, three hidden layers, training": window(
+        composition="product", hidden_layers=3, dropout=0.3
+    ),
     "RecurrentModel": recurrent(),
     "RecurrentModel, relu, training": recurrent(activation="relu", dropout=0.3),
     "RecurrentModel, lstm, two layers, training": recurrent(cell="lstm", L=2, dropout=0.3),

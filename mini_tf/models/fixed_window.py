@@ -15,7 +15,10 @@ COMPOSITIONS = {
     "concatenation": "e = [x_1; …; x_T], (T·n): each place has weights of its own",
     "sum": "e = Σ_t x_t, (n): the order of the words is lost",
     "mean": "e = Σ_t x_t / T, (n): the order of the words is lost",
+    "maximum": "e = max_t x_t, entry by entry, (n): the order of the words is lost",
+    "product": "e = Π_t x_t, entry by entry, (n): the order of the words is lost",
 }
+POOLED = {"sum": ops.sum_pool, "maximum": ops.max_pool, "product": ops.product_pool}
 ACTIVATIONS = {"tanh": ops.tanh, "relu": ops.relu}
 
 
@@ -26,12 +29,14 @@ class FixedWindowModel(WindowModel):
     frequencies (c,)     counts of the words in the training text: b₂ starts at their log frequencies; equal by default
     T                    words in the window; the missing words of a shorter history are vectors of zeros
     k                    hidden units
-    composition          "concatenation", "sum" or "mean": see COMPOSITIONS
+    hidden_layers        1; with more, each further one is h ← f(h·W + b) with W (k, k)
+    composition          "concatenation", "sum", "mean", "maximum" or "product": see COMPOSITIONS
     train_embeddings     learn the word vectors too, as Bengio et al. do
     dropout              fraction of the entries of e and of h that is dropped in training
 
-    A batch is an integer array (B, T + 1) of consecutive words; the last is predicted from the others. U starts
-    at 0, so an untrained model knows the words' frequencies and nothing else; without them, its loss is ln c.
+    A batch is an integer array (B, T + 1) of consecutive words; the last is predicted from the others. The product of a
+    shorter history is 0, because the missing words are. U starts at 0, so an untrained model knows the words'
+    frequencies and nothing else; without them, its loss is ln c.
     Raises UserError for sizes and options that do not fit.
     Source: Bengio et al. 2003, JMLR 3; CSCI 567 lecture 8 and CS685, fixed-window models
     """
@@ -39,11 +44,11 @@ class FixedWindowModel(WindowModel):
     def __init__(
         self, embeddings: Array, frequencies: Array | None = None, *, T: int = 4, k: int = 128,
         composition: str = "concatenation", activation: str = "tanh", train_embeddings: bool = True,
-        dropout: float = 0.0, seed: int = 0,
+        dropout: float = 0.0, hidden_layers: int = 1, seed: int = 0,
     ):  # fmt: skip
         self.config: Options = options_of(locals())
         check_embeddings(embeddings)
-        check_sizes(T=T, k=k)
+        check_sizes(T=T, k=k, hidden_layers=hidden_layers)
         check_flags(train_embeddings=train_embeddings)
         check_rates(dropout=dropout)
         check_choice("composition", composition, COMPOSITIONS)
@@ -57,6 +62,7 @@ class FixedWindowModel(WindowModel):
         self.embedding: Embedding = Embedding(embeddings, trainable=train_embeddings)
         self.dropout: Dropout = Dropout(dropout)
         self.hidden: Linear = Linear(T * n if composition == "concatenation" else n, k, rng, dtype=dtype)    # W, b₁
+        self.further: list[Linear] = [Linear(k, k, rng, dtype=dtype) for _ in range(hidden_layers - 1)]
         self.readout: Linear = Linear(k, c, dtype=dtype)                                                     # U, b₂
         self.readout.b = Parameter(log_frequencies(frequencies, c).astype(dtype))
 
@@ -72,19 +78,21 @@ class FixedWindowModel(WindowModel):
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
         e, compose_backward = self.compose(x)                    # (B, T·n) or (B, n)
         e, e_dropout_backward = self.dropout(e, rng)
-        a, hidden_backward = self.hidden(e)                      # (B, k)
-        h, activation_backward = ACTIVATIONS[self.activation](a)
-        h, h_dropout_backward = self.dropout(h, rng)
+        h, hidden_backwards = e, []
+        for layer in (self.hidden, *self.further):
+            a, linear_backward = layer(h)                        # (B, k)
+            h, activation_backward = ACTIVATIONS[self.activation](a)
+            h, h_dropout_backward = self.dropout(h, rng)
+            hidden_backwards += [linear_backward, activation_backward, h_dropout_backward]
         logits, readout_backward = self.readout(h)               # (B, c)
         return logits, chain_rule([
-            embedding_backward, compose_backward, e_dropout_backward, hidden_backward, activation_backward,
-            h_dropout_backward, readout_backward,
+            embedding_backward, compose_backward, e_dropout_backward, *hidden_backwards, readout_backward,
         ])  # fmt: skip
 
     def compose(self, x: Array) -> tuple[Array, Backward]:
         """From the T words' vectors x (B, T, n) to one vector e for each history."""
-        if self.composition == "sum":
-            return ops.sum_pool(x)
+        if self.composition in POOLED:
+            return POOLED[self.composition](x)
         if self.composition == "mean":
             e, pool_backward = ops.mean_pool(x)
             return e, lambda de: pool_backward(de)[0]

@@ -14,7 +14,7 @@ import numpy as np
 PRODUCTS: list[tuple[str, ...]] = [
     ("L", "n", "H", "m"), ("L", "n", "f"), ("n", "classes"), ("n", "source_words"), ("n", "target_words"),
 ]  # fmt: skip
-SIZES = ("T", "L", "H", "m", "n", "f", "k", "blocks", "classes", "source_words", "target_words")
+SIZES = ("T", "L", "H", "m", "n", "f", "k", "blocks", "hidden_layers", "classes", "source_words", "target_words")
 
 
 class SavedModel:
@@ -54,7 +54,8 @@ class SavedModel:
             products.append(("T", "n", "c"))
         if options.get("composition") == "concatenation":
             products.append(("T", "n", "k"))
-        limits: dict[tuple[str, ...], int] = {("L",): len(arrays), ("blocks",): len(arrays)}     # each has its arrays
+        in_arrays = ("L",), ("blocks",), ("hidden_layers",)              # each layer has its arrays
+        limits: dict[tuple[str, ...], int] = dict.fromkeys(in_arrays, len(arrays))
         limits |= dict.fromkeys(products, sum(array.size for array in arrays.values()))
         for names, most in limits.items():
             if all(name in sizes for name in names) and prod(sizes[name] for name in names) > most:

@@ -36,12 +36,12 @@ from mini_tf.ops.losses import cross_entropy, mse
 from mini_tf.ops.normalization import layer_norm
 from mini_tf.ops.op import op as op  # the decorator; __all__ has the ops
 from mini_tf.ops.pointer import copied, mixture_cross_entropy
-from mini_tf.ops.pooling import mean_pool, sum_pool
+from mini_tf.ops.pooling import max_pool, mean_pool, product_pool, sum_pool
 from mini_tf.ops.recurrent import rnn
 from mini_tf.ops.softmax import masked_softmax, softmax
 
 __all__ = [
     "additive_attention", "attention", "copied", "cross_entropy", "dropout", "embedding", "gelu", "gru",
-    "layer_norm", "linear", "lstm", "masked_softmax", "mean_pool", "mixture_cross_entropy", "mse", "relu",
-    "residual_relu", "rnn", "sigmoid", "softmax", "sum_pool", "tanh",
+    "layer_norm", "linear", "lstm", "masked_softmax", "max_pool", "mean_pool", "mixture_cross_entropy", "mse",
+    "product_pool", "relu", "residual_relu", "rnn", "sigmoid", "softmax", "sum_pool", "tanh",
 ]  # fmt: skip

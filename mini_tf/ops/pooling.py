@@ -47,3 +47,54 @@ def sum_pool(x: Array) -> tuple[Array, Backward]:
         return xp.broadcast_to(dy[..., None, :], shape).copy()       # (…, T, n)
 
     return x.sum(-2), backward
+
+
+@op("x (…, T, n)")
+def max_pool(x: Array) -> tuple[Array, Backward]:
+    """y = max over the words of a history, each of the n entries for itself
+
+    x (…, T, n)  →  y (…, n)
+    dx = dy at the word whose entry is the largest, 0 at the others
+
+    Of several words with the same largest entry, the first gets all of dy. The maximum has no derivative there; this is
+    one of its subgradients. Raises ValueError for T = 0.
+    Source: CSCI 567 and CS685, composition functions
+    """
+    xp = array_module(x)
+    T = _words(x, "max_pool")
+    first = x.argmax(-2)[..., None, :]                   # (…, 1, n): the word that has the largest entry
+
+    def backward(dy: Array) -> Array:                    # keeps first
+        return xp.where(xp.arange(T)[:, None] == first, dy[..., None, :], 0)         # (…, T, n)
+
+    return x.max(-2), backward
+
+
+@op("x (…, T, n)")
+def product_pool(x: Array) -> tuple[Array, Backward]:
+    """y = Π over the words of a history, each of the n entries for itself
+
+    x (…, T, n)  →  y (…, n)
+    dx_t = dy·Π_{s≠t} x_s = dy·(product of the words before t)·(product of the words after t)
+
+    The two products need no division, so entries of 0 are no exception. Raises ValueError for T = 0.
+    Source: CS685, composition functions (element-wise operations)
+    """
+    xp = array_module(x)
+    _words(x, "product_pool")
+    one = xp.ones_like(x[..., :1, :])
+    before = xp.concatenate([one, xp.cumprod(x[..., :-1, :], -2)], -2)               # (…, T, n)
+    after = xp.concatenate([xp.cumprod(x[..., :0:-1, :], -2)[..., ::-1, :], one], -2)
+
+    def backward(dy: Array) -> Array:                    # keeps before, after
+        return dy[..., None, :] * before * after         # (…, T, n)
+
+    return before[..., -1, :] * x[..., -1, :], backward
+
+
+def _words(x: Array, name: str) -> int:
+    """T. Raises ValueError for 0."""
+    T: int = x.shape[-2]
+    if T == 0:
+        raise ValueError(f"{name}: x has shape {x.shape}, T = 0 words, expected at least one")
+    return T

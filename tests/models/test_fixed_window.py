@@ -9,6 +9,7 @@ from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.examples import generic
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.models import FixedWindowModel
+from mini_tf.models.fixed_window import COMPOSITIONS
 from mini_tf.training import Adam, RandomWindows, Training, fit
 
 import numpy as np
@@ -23,7 +24,7 @@ def make(rng, **options):
     return model
 
 
-@pytest.mark.parametrize("composition", ["concatenation", "sum", "mean"])
+@pytest.mark.parametrize("composition", COMPOSITIONS)
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 @pytest.mark.parametrize("train_embeddings", [True, False])
 def test_gradients(composition, activation, train_embeddings, rng):
@@ -43,9 +44,27 @@ def test_the_formula(rng):
     np.testing.assert_allclose(model.logits(ids), expected)
 
 
-def test_sum_and_mean_discard_word_order(rng):
+def test_further_hidden_layers(rng):
+    model = make(rng, hidden_layers=3, composition="maximum")
+    p = {name: parameter.data for name, parameter in model.parameters().items()}
+    ids = rng.integers(0, c, (2, T))
+    h = p["embedding.table"][ids].max(1)
+    for name in ("hidden", "further.0", "further.1"):
+        h = np.tanh(h @ p[f"{name}.W"] + p[f"{name}.b"])
+    np.testing.assert_allclose(model.logits(ids), h @ p["readout.W"] + p["readout.b"])
+    batch = rng.integers(0, c, (3, T + 1))
+    assert gradcheck(lambda: model.loss(batch), params=model.parameters())
+    assert make(rng).parameters().keys() == make(rng, hidden_layers=1).parameters().keys()
+
+
+def test_the_product_of_a_shorter_history_is_0(rng):
+    model = make(rng, composition="product")
+    np.testing.assert_array_equal(model.logits(np.array([[1, 2, 3]])), model.logits(np.array([[4]])))
+
+
+def test_only_concatenation_keeps_word_order(rng):
     ids, moved = np.array([[0, 1, 2, 3]]), np.array([[2, 0, 3, 1]])
-    for composition in ("sum", "mean"):
+    for composition in COMPOSITIONS.keys() - {"concatenation"}:
         model = make(rng, composition=composition)
         np.testing.assert_allclose(model.logits(ids), model.logits(moved), rtol=1e-12)
     model = make(rng)
@@ -103,7 +122,8 @@ def test_it_writes_from_prompts_of_any_length(rng):
         ({"T": 0}, "T is 0, expected a whole number of at least 1"),
         ({"k": 1.5}, "k is 1.5, expected a whole number"),
         ({"dropout": 1.0}, "dropout is 1.0, expected 0 ≤ dropout < 1"),
-        ({"composition": "product"}, "composition 'product' is unknown, expected one of concatenation, sum, mean"),
+        ({"composition": "bag"}, "composition 'bag' is unknown, expected one of concatenation, sum, mean, maximum, product"),
+        ({"hidden_layers": 0}, "hidden_layers is 0, expected a whole number of at least 1"),
         ({"activation": "step"}, "activation 'step' is unknown, expected one of tanh, relu"),
     ],
 )

@@ -32,6 +32,7 @@ MODELS = {
     "lab, average": LanguageTransformer(E, **LAB, readout="average", positions=[1.0, 2.0]),
     "window": FixedWindowModel(E, T=3, k=5),
     "window, sum": FixedWindowModel(E, T=3, k=5, composition="sum"),
+    "window, product, two hidden layers": FixedWindowModel(E, T=3, k=5, composition="product", hidden_layers=2),
     "recurrent": RecurrentModel(E, T=3, k=5),
     "recurrent, lstm, two layers": RecurrentModel(E, T=3, k=5, cell="lstm", L=2),
     "one attention": OneAttention(E, T=3, H=2),

@@ -33,6 +33,8 @@ BAD = {
     "nothing to compare": (lambda: ops.mse(np.zeros((0, 3)), np.zeros((0, 3))), r"mse: prediction has shape \(0, 3\), expected at least one"),
     "a row of nothing": (lambda: ops.layer_norm(np.zeros((2, 0)), np.ones(0), np.zeros(0)), r"layer_norm: x has shape \(2, 0\), expected at least one entry"),
     "a mean of nothing": (lambda: ops.mean_pool(np.zeros((2, 0, 3))), r"mean_pool: x has shape \(2, 0, 3\), T = 0 words, expected at least one"),
+    "a maximum of nothing": (lambda: ops.max_pool(np.zeros((2, 0, 3))), r"max_pool: x has shape \(2, 0, 3\), T = 0 words, expected at least one"),
+    "a product of nothing": (lambda: ops.product_pool(np.zeros((2, 0, 3))), r"product_pool: x has shape \(2, 0, 3\), T = 0 words"),
     "a vocabulary of nothing": (lambda: ops.cross_entropy(np.zeros((2, 0)), np.array([0, 0])), r"cross_entropy: targets has the id 0, .*0 words"),
     "beta of 1": (lambda: updates.adam(b, b, b, b, 1, 0.1, (0.9, 1.0), 1e-8, 1.0), r"adam: t is 1, betas \(0.9, 1.0\) and eps 1e-08, expected t ≥ 1"),
     "step 0": (lambda: updates.adam(b, b, b, b, 0, 0.1, (0.9, 0.99), 1e-8, 1.0), r"adam: t is 0"),

@@ -168,6 +168,24 @@ def test_mean_pool_takes_the_mean_of_the_words_that_count(rng):
     assert (y[1] == 0).all()
 
 
+def test_max_pool_gives_the_gradient_to_the_first_of_the_largest():
+    x = np.array([[[1.0, 5, 2], [3, 5, 2], [3, 4, 2]]])
+    y, backward = ops.max_pool(x)
+    np.testing.assert_array_equal(y, [[3, 5, 2]])
+    np.testing.assert_array_equal(backward(np.array([[7.0, 8, 9]])), [[[0, 8, 9], [7, 0, 0], [0, 0, 0]]])
+
+
+@pytest.mark.parametrize("T", [1, 2, 5])
+def test_product_pool_needs_no_division(rng, T):
+    x = rng.standard_normal((2, T, 3))
+    x[0, 0, 0] = x[1, :, 1] = 0                          # a word of 0, and nothing but 0
+    y, backward = ops.product_pool(x)
+    np.testing.assert_allclose(y, x.prod(1))
+    dy = rng.standard_normal(y.shape)
+    others = [dy * np.delete(x, t, axis=1).prod(1) for t in range(T)]
+    np.testing.assert_allclose(backward(dy), np.stack(others, axis=1))
+
+
 def test_dropout_keeps_the_mean(rng):
     keep = rng.random(200_000) >= 0.3
     y, _ = ops.dropout(np.ones(200_000), keep, 0.3)

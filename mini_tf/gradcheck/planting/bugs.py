@@ -71,6 +71,8 @@ BUGS = [
     Bug(ops.mean_pool, "mean_pool: mask not applied", "] * weight",
         "] * weight.max(-2, keepdims=True) * xp.ones_like(weight)", shown_by="mean_pool, masked"),
     Bug(ops.sum_pool, "sum_pool: a mean", "dy[..., None, :]", "dy[..., None, :] / shape[-2]"),
+    Bug(ops.max_pool, "max_pool: to every word", "[:, None] == first", "[:, None] >= 0 * first"),
+    Bug(ops.product_pool, "product_pool: words after it forgotten", "] * before * after", "] * before + 0 * after"),
     Bug(ops.copied, "copied: everywhere", "return dy[..., None] * same", "return dy[..., None] + 0 * same"),
     Bug(ops.mixture_cross_entropy, "mixture: gate the other way", "(xp.exp(ln_g) - r)", "(r - xp.exp(ln_g))",
         shown_by="mixture_cross_entropy"),
