@@ -25,8 +25,8 @@ OPS = [one for one in all_ops() if binding.bound(one)]
 def test_every_twin_is_bound_to_its_formula_as_it_stands():
     """If this fails, a formula was edited: mini-tf gradcheck --bind-twins compares its twin and binds it again."""
     assert {op.name for op in OPS} == {
-        "adam", "attention", "cross_entropy", "dropout", "embedding", "gelu", "layer_norm", "linear", "masked_softmax",
-        "mean_pool", "relu", "residual_relu", "softmax", "sum_of_squares",
+        "adam", "attention", "cross_entropy", "dropout", "embedding", "gelu", "gru", "layer_norm", "linear", "lstm",
+        "masked_softmax", "mean_pool", "relu", "residual_relu", "softmax", "sum_of_squares",
     }  # fmt: skip
     assert {op.name: binding.edited(op) for op in OPS} == {op.name: None for op in OPS}
     assert binding.edited(DECODING) is None
