@@ -6,14 +6,15 @@ from mini_tf import ops
 from mini_tf.backend import array_module, to_device_of, to_host
 from mini_tf.checks import generator
 from mini_tf.errors import UserError
-from mini_tf.layers import Dropout, Embedding, Layer, Linear, TiedReadout
+from mini_tf.layers import Dropout, Embedding, Linear, TiedReadout
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.layers.gated import CELLS, BothDirections, of_h
 from mini_tf.layers.linear import normal
 from mini_tf.layers.sequence_attention import SCORES
 from mini_tf.models.objectives import label_cross_entropy
 from mini_tf.models.options import check_choice, check_dtype, check_rates, check_sizes, options_of
-from mini_tf.models.saved import SavedModel
+from mini_tf.models.saliency import record_attention
+from mini_tf.models.translation_model import TranslationModel
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from mini_tf.training.pair_batches import SentenceBatch
 
 
-class RecurrentTranslator(SavedModel, Layer):
+class RecurrentTranslator(TranslationModel):
     """z = encoder(source),   h_t = decoder(target so far),   context_t = attention(h_t, z),
     Φ_t = tanh([h_t, context_t]·W + b),   π_t = softmax(Φ_t·Eᵀ): the next word of the translation
 
@@ -58,7 +59,7 @@ class RecurrentTranslator(SavedModel, Layer):
         if k % 2:
             raise UserError(f"k is {k}, expected an even k: half of the encoder's states read in each direction")
         rng, sizes = generator(seed), [n] + [k] * (L - 1)
-        self.T, self.smoothing = T, smoothing
+        self.T, self.sizes, self.smoothing = T, (source_words, target_words), smoothing
         self.source_table = Embedding(normal(rng, (source_words, n), n**-0.5, dtype))
         self.target_table = Embedding(normal(rng, (target_words, n), n**-0.5, dtype))
         self.encoder = [BothDirections(size, k, rng, cell, dtype) for size in sizes]
@@ -174,6 +175,13 @@ class RecurrentTranslator(SavedModel, Layer):
         """A writer of translations of source (B, S), for `decoding.beam_search`."""
         self.check(source)
         return RecurrentWriter(self, source)
+
+    def attention_weights(self, source: Array, target: Array) -> dict[str, Array]:
+        """{"across": A (1, 1, U, S)}, or {} without attention: see TranslationModel."""
+        if self.attention is None:
+            return {}
+        (A,) = record_attention(lambda: self.logits(source[None], target[None]))         # (1, U, S)
+        return {"across": A[None]}
 
     def check(self, *sentences: Array) -> None:
         """Raises ValueError unless all are (B, words) with at most T words."""

@@ -14,7 +14,7 @@ from typing import Any, Self
 from mini_tf.checks import first_difference
 from mini_tf.errors import UserError
 from mini_tf.files import STANDARD, FolderLock, is_ours, sweep, write_text
-from mini_tf.models import Classifier, Translator
+from mini_tf.models import Classifier, TranslationModel
 from mini_tf.terminal import quoted
 from mini_tf.text import Vocabulary
 from mini_tf.text.classes import ClassVocabulary
@@ -357,7 +357,7 @@ def _words_of(vocabulary):
 
 def _vocabulary_of(model, words):
     """(vocabulary, its sizes, the sizes that the model expects), from what vocabulary.json says"""
-    if isinstance(model, Translator):
+    if isinstance(model, TranslationModel):
         pair = tuple(SentenceVocabulary.of(words[side]["words"], words[side]["names"]) for side in SIDES)
         return pair, tuple(map(len, pair)), model.sizes
     if isinstance(model, Classifier):
