@@ -151,6 +151,14 @@ def test_a_recurrent_translator_translates_and_draws_its_attention(mini_tf, pair
     assert "RecurrentTranslator translates" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
+def test_the_attention_of_a_translation_that_did_not_end_is_drawn(mini_tf, pairs, tmp_path):
+    train_recurrent(mini_tf, pairs, "multiplicative", 1)
+    code, out, err = mini_tf("translate", "recurrent", "Je vois le chat.", "--beam", 1, "--attention", "attention.png")
+    assert code == 0, err
+    assert len(out.split()) > 5
+    assert (tmp_path / "attention.png").exists()
+
+
 def test_a_translator_without_attention_has_none_to_draw(mini_tf, pairs, tmp_path):
     train_recurrent(mini_tf, pairs, "none", 2)
     code, _, err = mini_tf("translate", "recurrent", "Je vois le chat.", "--attention", "attention.png")

@@ -52,7 +52,7 @@ def save_attention(
     source, target = split_sentence(french_line, "french"), split_sentence(english_line, "english")
     if not source:
         raise UserError("there is no attention to draw in a sentence without words")
-    ids = np.array([SOS, *english.encode(target)])
+    ids = np.array([SOS, *english.encode(target)])[: model.T]            # a translation that did not end has T words
     weights = model.attention_weights(french.encode(source), ids)
     if not weights:
         raise UserError("there is no attention to draw: this model was trained with attention=none; train one with "

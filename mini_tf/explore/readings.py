@@ -153,7 +153,7 @@ def _translated(model, vocabularies, text):
     french, english = vocabularies
     source, ids, notes = _encoded(text, "french", french, model.T)
     target = translations(model, [ids], 5, 0.0)[0].words
-    target = [i for i in np.asarray(target).tolist() if i > 1]
+    target = [i for i in np.asarray(target).tolist() if i > 1][: model.T - 1]        # [SOS] is one of T
     written = [english.words[i] for i in target]
     said = " ".join(written) or "nothing at all, only its end"
     notes.append(f"The loss is that of the model's own translation: “{said}”.")

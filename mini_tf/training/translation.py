@@ -138,7 +138,7 @@ TRANSLATION = named(
     ),
     RecurrentTranslation(
         name="translate-rnn",
-        description="the same by recurrent networks, LSTMs, whose decoder attends to the encoder's states",
+        description="French to English by recurrent networks, LSTMs; the decoder attends to the encoder's states",
         model={
             "cell": "lstm", "attention": "multiplicative", "n": 128, "k": 256, "L": 1, "T": 32,
             "dropout": 0.1, "smoothing": 0.0,

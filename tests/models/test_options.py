@@ -13,6 +13,7 @@ from mini_tf.models import (
     MaskedWordModel,
     OneAttention,
     RecurrentModel,
+    RecurrentTranslator,
     Translator,
 )
 from mini_tf.models.saved import SavedModel
@@ -40,6 +41,8 @@ MODELS = {
     "bag": Classifier(E, classes=2, T=3, L=0, blocks=0),
     "translator": Translator(9, 8, n=4, **SIZES),
     "translator, one table": Translator(9, 9, n=4, **SIZES, tied="all", norm="after", bias=True, dtype="float64"),
+    "recurrent translator": RecurrentTranslator(9, 8, n=4, k=6, T=3, L=2),
+    "recurrent translator, additive": RecurrentTranslator(9, 8, n=4, k=6, T=3, cell="gru", attention="additive"),
 }
 
 
