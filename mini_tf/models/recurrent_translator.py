@@ -39,7 +39,8 @@ class RecurrentTranslator(TranslationModel):
     smoothing     of the labels in training: see ops.cross_entropy
 
     Each layer of the decoder starts at tanh(last·W + b); last: the encoder's states after the last word, →, and after
-    the first, ←. E, the table of the target words' vectors, is the readout, too.
+    the first, ←. E, the table of the target words' vectors, is the readout. Its entries have variance 1/n at first;
+    encoder and decoder read √n times a word's vector, as a Translator's do: without the factor they learn more slowly.
     A batch is that of a Translator. Raises UserError for sizes and options that do not fit together.
     Source: Sutskever, Vinyals, Le 2014, arXiv:1409.3215; Bahdanau, Cho, Bengio 2015, arXiv:1409.0473; Luong, Pham,
     Manning 2015, arXiv:1508.04025; CMU 10-417 HW3a
@@ -60,6 +61,7 @@ class RecurrentTranslator(TranslationModel):
             raise UserError(f"k is {k}, expected an even k: half of the encoder's states read in each direction")
         rng, sizes = generator(seed), [n] + [k] * (L - 1)
         self.T, self.sizes, self.smoothing = T, (source_words, target_words), smoothing
+        self.scale = n**0.5
         self.source_table = Embedding(normal(rng, (source_words, n), n**-0.5, dtype))
         self.target_table = Embedding(normal(rng, (target_words, n), n**-0.5, dtype))
         self.encoder = [BothDirections(size, k, rng, cell, dtype) for size in sizes]
@@ -92,8 +94,9 @@ class RecurrentTranslator(TranslationModel):
 
     def encode(self, ids: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:
         """The encoder's states z (B, S, k), of both directions"""
-        x, embedding_backward = self.source_table(ids)
-        present, backwards = to_device_of(to_host(ids) != ABSENT, x), [embedding_backward]
+        words, embedding_backward = self.source_table(ids)
+        x, present = self.scale * words, to_device_of(to_host(ids) != ABSENT, words)
+        backwards = []
         for layer in self.encoder:
             x, dropout_backward = self.dropout(x, rng)
             x, layer_backward = layer(x, present)
@@ -102,6 +105,7 @@ class RecurrentTranslator(TranslationModel):
         def backward(dz: Array) -> None:
             for step in reversed(backwards):
                 dz = step(dz)
+            embedding_backward(self.scale * dz)
 
         return x, backward
 
@@ -132,8 +136,8 @@ class RecurrentTranslator(TranslationModel):
         """Φ (B, U, n) after each word, from these states of the decoder; its states after the last word; the backward,
         which gives dstates and dz
         """
-        x, embedding_backward = self.target_table(ids)
-        last, backwards = [], []
+        words, embedding_backward = self.target_table(ids)
+        x, last, backwards = self.scale * words, [], []
         for layer, state in zip(self.decoder, states):
             x, dropout_backward = self.dropout(x, rng)
             of_layer, layer_backward = layer(x, state)                   # (parts, B, U, k)
@@ -160,7 +164,7 @@ class RecurrentTranslator(TranslationModel):
                 dx, dstate = layer_backward(of_h(dx, of_layer))
                 dx = dropout_backward(dx)
                 dstates.insert(0, dstate)
-            embedding_backward(dx)
+            embedding_backward(self.scale * dx)
             return dstates, dz
 
         return Phi, last, backward

@@ -1,6 +1,6 @@
 """Transformer and recurrent networks, with attention and without: which translates better after the same time?
 
-    OPENBLAS_NUM_THREADS=1 python tests/bench/translators.py FOLDER [--seconds 300] [--seeds 0 1 2] [--n 128] [--picture FILE]
+    OPENBLAS_NUM_THREADS=1 python tests/bench/translators.py FOLDER [--seconds 300] [--rates 2e-3 8e-3] [--picture FILE]
 
 All learn from the same sentences of the grammar in the same order, by the same optimizer. They are as the presets
 `translate` and `translate-rnn` have them, or scaled to another n; k is chosen so that each has as many parameters as the
@@ -8,13 +8,15 @@ transformer. What a step of training costs is measured first, in CPU time, while
 fastest step counts, because other programs on the machine can only add to the time. Each model trains for as many steps
 as the seconds pay for, with a learning rate that falls to its end.
 
-FOLDER gets costs.json and a file for each model and seed; what is there already is not measured again. Several of these
-programs, each with some --models, may fill one FOLDER. Table and picture show what is there.
+FOLDER gets costs.json and a file for each model, learning rate and seed; what is there already is not measured again.
+Several of these programs, each with some --models, may fill one FOLDER. Table and picture show what is there: of each
+model, the learning rate whose validation loss ends lowest.
 """
 
 import argparse
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from statistics import mean
 from time import process_time
@@ -41,18 +43,17 @@ TRIAL = 16                           # steps to find out what one costs
 MEASURED = 12                        # validation losses of a training
 
 
-def presets(n, pairs, learning_rate, bitext_of):
+def presets(n, pairs, bitext_of):
     """({model: its preset, with as many parameters as the transformer's}, the Bitext)"""
-    common = {"pairs": pairs, "learning_rate": learning_rate}
     sizes = {"n": n, "m": n // 4, "f": 4 * n}
     transformer = TRANSLATION["translate"]
-    found = {TRANSFORMER: replace(transformer, model=transformer.model | sizes, **common)}
+    found = {TRANSFORMER: replace(transformer, model=transformer.model | sizes, pairs=pairs)}
     bitext = bitext_of(found[TRANSFORMER])
     parameters = found[TRANSFORMER].new_model(bitext, 0).parameter_count()
     recurrent = TRANSLATION["translate-rnn"]
     for name, options in MODELS.items():
         if options is not None:
-            preset = replace(recurrent, model=recurrent.model | options | {"n": n}, **common)
+            preset = replace(recurrent, model=recurrent.model | options | {"n": n}, pairs=pairs)
             found[name] = with_parameters(preset, bitext, parameters)
     return found, bitext
 
@@ -107,8 +108,8 @@ def measured(name, preset, bitext, steps, seed, tested):
                 losses.append([training.step, mean_loss(model, validation)])
     training.end()
     examples = same_source(bitext.test)
-    found = {"parameters": model.parameter_count(), "k": preset.model.get("k"), "steps": steps, "seconds": seconds,
-             "words_per_second": words / seconds, "losses": losses}  # fmt: skip
+    found = {"parameters": model.parameter_count(), "k": preset.model.get("k"), "learning_rate": preset.learning_rate,
+             "steps": steps, "seconds": seconds, "words_per_second": words / seconds, "losses": losses}  # fmt: skip
     for beam in (1, preset.beam):
         start = process_time()
         written = translated(model, bitext, examples[:tested], beam)
@@ -123,13 +124,20 @@ def measured(name, preset, bitext, steps, seed, tested):
 
 
 def results_in(folder):
-    """{model: [what was measured, for each seed]} of a folder"""
-    found = {name: [json.loads(path.read_text()) for path in sorted(folder.glob(f"{name} *.json"))] for name in MODELS}
-    return {name: runs for name, runs in found.items() if runs}
+    """{model: [what was measured, for each seed]} of a folder, with the best learning rate of each"""
+    found = {}
+    for name in MODELS:
+        by_rate = {}
+        for path in sorted(folder.glob(f"{name} *.json")):
+            run = json.loads(path.read_text(encoding="utf-8"))
+            by_rate.setdefault(run["learning_rate"], []).append(run)
+        if by_rate:
+            found[name] = min(by_rate.values(), key=lambda runs: mean(run["losses"][-1][1] for run in runs))
+    return found
 
 
 def print_table(results):
-    titles = ["seeds", "parameters", "k", "steps", "CPU s", "words/s", "loss", "BLEU 1", "BLEU 5", "written/s 1", "5"]
+    titles = ["seeds", "parameters", "k", "rate", "steps", "CPU s", "words/s", "loss", "BLEU 1", "BLEU 5", "written/s 1", "5"]
     print("| |", " | ".join([*titles, *LENGTHS]), "|")
     print("|", " | ".join(["---"] * (1 + len(titles) + len(LENGTHS))), "|")
     for name, runs in results.items():
@@ -138,7 +146,8 @@ def print_table(results):
 
         first = runs[0]
         cells = [
-            f"{len(runs)}", f"{first['parameters']:,}", str(first["k"] or ""), f"{first['steps']:,}",
+            f"{len(runs)}", f"{first['parameters']:,}", str(first["k"] or ""),
+            f"{first['learning_rate']:g}", f"{first['steps']:,}",
             f"{average(lambda run: run['seconds']):.0f}", f"{average(lambda run: run['words_per_second']):,.0f}",
             f"{average(lambda run: run['losses'][-1][1]):.3f}",
             *(f"{average(lambda run, beam=beam: run[f'bleu_{beam}']):.1f}" for beam in (1, 5)),
@@ -174,25 +183,24 @@ def main():
     parser.add_argument("--seconds", type=float, default=300, help="CPU time of each training (default: 300)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--n", type=int, default=128, help="columns of a word's vector (default: 128)")
-    parser.add_argument("--learning-rate", type=float, default=2e-3)
+    parser.add_argument("--rates", type=float, nargs="+", default=[2e-3], help="learning rates (default: 0.002)")
     parser.add_argument("--pairs", type=int, default=200_000, help="of the grammar (default: 200,000)")
     parser.add_argument("--tested", type=int, default=1000, help="sentences; half as many of each length (default: 1000)")
     parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS), help="those to train")
     parser.add_argument("--picture", type=Path, help="draw the results")
     options = parser.parse_args()
-    found, bitext = presets(options.n, options.pairs, options.learning_rate,
+    found, bitext = presets(options.n, options.pairs,
                             lambda preset: preset.prepare(preset.read({"path": None}, 0)))  # fmt: skip
     options.folder.mkdir(parents=True, exist_ok=True)
     costs_file = options.folder / "costs.json"
     if not costs_file.exists():
         write_text(costs_file, json.dumps(step_costs(found, bitext)))
     costs = json.loads(costs_file.read_text())
-    for seed in options.seeds:
-        for name in options.models:
-            path = options.folder / f"{name} {seed}.json"
-            if not path.exists():
-                steps = round(options.seconds / costs[name])
-                write_text(path, json.dumps(measured(name, found[name], bitext, steps, seed, options.tested), indent=1))
+    for seed, rate, name in product(options.seeds, options.rates, options.models):
+        path = options.folder / f"{name} {rate:g} {seed}.json"
+        if not path.exists():
+            preset, steps = replace(found[name], learning_rate=rate), round(options.seconds / costs[name])
+            write_text(path, json.dumps(measured(name, preset, bitext, steps, seed, options.tested), indent=1))
     results = results_in(options.folder)
     print_table(results)
     if options.picture:

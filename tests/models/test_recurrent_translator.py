@@ -93,7 +93,7 @@ def test_attention_weights_are_those_of_the_model(attention):
     assert {kind: A.shape for kind, A in weights.items()} == {"across": (1, 1, 4, 4)}
     np.testing.assert_allclose(weights["across"].sum(-1), 1)
     z, _ = model.encode(source[None])                    # once more, from the formula
-    h = model.decoder[0](model.target_table(target[None])[0], model.first(z)[0][0])[0][0]
+    h = model.decoder[0](4**0.5 * model.target_table(target[None])[0], model.first(z)[0][0])[0][0]
     if attention == "multiplicative":
         scores = h[0] @ model.attention.query.W.data @ z[0].T
     else:
