@@ -170,7 +170,7 @@ def draw(results, costs):
     curves.set(title="how fast each learns", xlabel="seconds of training, CPU time",
                ylabel="validation loss in nats per word", ylim=(0, None))  # fmt: skip
     curves.legend()
-    lengths.set(title="longer sentences are harder, most of all without attention", xlabel="words of the French sentence",
+    lengths.set(title="what length costs", xlabel="words of the French sentence",
                 ylabel="BLEU, beam 5")  # fmt: skip
     for axes in (curves, lengths):
         axes.spines[["top", "right"]].set_visible(False)
