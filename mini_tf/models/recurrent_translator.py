@@ -96,7 +96,7 @@ class RecurrentTranslator(TranslationModel):
         """The encoder's states z (B, S, k), of both directions"""
         words, embedding_backward = self.source_table(ids)
         x, present = self.scale * words, to_device_of(to_host(ids) != ABSENT, words)
-        backwards = []
+        backwards: list[Backward] = []
         for layer in self.encoder:
             x, dropout_backward = self.dropout(x, rng)
             x, layer_backward = layer(x, present)
