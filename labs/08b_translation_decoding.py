@@ -38,7 +38,6 @@ from mini_tf.data.french.lexicon import COLOURS, MASSES, NOUNS
 from mini_tf.decoding import translations
 from mini_tf.metrics import bleu, corpus_bleu, log_softmax_at
 from mini_tf.models import Translator
-from mini_tf.models.translator import attention_weights
 from mini_tf.progress import training_progress
 from mini_tf.text.sentences import EOS, SOS, UNK
 from mini_tf.training import Watcher, fit
@@ -267,7 +266,7 @@ counted = {kind: [] for kind in KINDS}
 with_colours = [(french, english) for french, english in bitext.test if places(colours, french, english)]
 for french, english in [*tested[:200], *with_colours[:200]]:
     source, target = bitext.french.encode(french), np.array([SOS, *bitext.english.encode(english)])
-    across = attention_weights(model, source, target)["across"]                  # (L, H, U + 1, S)
+    across = model.attention_weights(source, target)["across"]                  # (L, H, U + 1, S)
     largest = across.argmax(-1)                          # (L, H, U + 1)
     for name, kind in KINDS.items():
         for u, s in places(kind, french, english):
@@ -314,7 +313,7 @@ for title, wanted in LOOK_FOR.items():
     found = translations(model, [bitext.french.encode(french) for french, _ in fitting])
     i = next((i for i, mine in enumerate(words_of(found)) if mine == fitting[i][1]), 0)
     french, written = fitting[i][0], words_of(found)[i]
-    across = attention_weights(model, bitext.french.encode(french), np.array([SOS, *found[i].words]))["across"]
+    across = model.attention_weights(bitext.french.encode(french), np.array([SOS, *found[i].words]))["across"]
     shown[title] = french, [*written, "[EOS]"], across
     print(f"{title:<27}{' '.join(french)}  →  {' '.join(written)}")
 show(lab_08.heads(*shown["adjective after the noun"]), "08b_heads")

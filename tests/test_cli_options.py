@@ -46,7 +46,7 @@ def test_completion_is_there_and_knows_the_presets(shell_name):
     assert b"mini" in out
     if shell_name == "bash":
         code, out, err = shell(_MINI_TF_COMPLETE="complete_bash", COMP_WORDS="mini-tf train --preset trans", COMP_CWORD="3")
-        assert out.split() == [b"translate", b"translate-hour"], err
+        assert out.split() == [b"translate", b"translate-hour", b"translate-rnn"], err
 
 
 def test_quiet_prints_nothing_but_errors(mini_tf, corpus, tmp_path):

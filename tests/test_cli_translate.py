@@ -127,6 +127,46 @@ def test_attention_is_drawn(mini_tf, trained, tmp_path):
     assert (code, "without words" in err) == (2, True)
 
 
+def train_recurrent(mini_tf, pairs, attention, steps):
+    """Train a small recurrent translator into the folder `recurrent`."""
+    small = ("n=32", "k=32", "T=10", "dropout=0", "learning_rate=0.01", "words=300", "every=100", "warm_up=20", "least=1",
+             "longest=9", f"attention={attention}")  # fmt: skip
+    settings = [part for setting in small for part in ("--set", setting)]
+    given = "--pairs", pairs, "--run", "recurrent", "--steps", steps
+    code, _, err = mini_tf("train", "--preset", "translate-rnn", *given, *settings)
+    assert code == 0, err
+
+
+def test_a_recurrent_translator_translates_and_draws_its_attention(mini_tf, pairs, tmp_path):
+    train_recurrent(mini_tf, pairs, "additive", 200)
+    code, out, err = mini_tf("translate", "recurrent", "Je vois le chat.", "--attention", "attention.png")
+    assert (code, out) == (0, "I see the cat.\n"), err
+    assert mini_tf("translate", "recurrent", "Je vois le chat.", "--beam", 1)[1] == out
+    assert (tmp_path / "attention.png").read_bytes()[:4] == b"\x89PNG"
+    code, out, _ = mini_tf("doctor", "recurrent")
+    assert code == 0
+    assert "RecurrentTranslator" in out
+    code, _, err = mini_tf("explore", "recurrent", "--out", "page.html")
+    assert code == 0, err
+    assert "RecurrentTranslator translates" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_the_attention_of_a_translation_that_did_not_end_is_drawn(mini_tf, pairs, tmp_path):
+    train_recurrent(mini_tf, pairs, "multiplicative", 1)
+    code, out, err = mini_tf("translate", "recurrent", "Je vois le chat.", "--beam", 1, "--attention", "attention.png")
+    assert code == 0, err
+    assert len(out.split()) > 5
+    assert (tmp_path / "attention.png").exists()
+
+
+def test_a_translator_without_attention_has_none_to_draw(mini_tf, pairs, tmp_path):
+    train_recurrent(mini_tf, pairs, "none", 2)
+    code, _, err = mini_tf("translate", "recurrent", "Je vois le chat.", "--attention", "attention.png")
+    assert code == 2
+    assert "there is no attention to draw: this model was trained with attention=none" in err
+    assert not (tmp_path / "attention.png").exists()
+
+
 def test_unknown_words_are_named(mini_tf, trained):
     code, out, err = mini_tf("translate", trained, "Je vois le xylophone bleu.")
     assert code == 0

@@ -152,12 +152,12 @@ def fill(
 def opened(run: Path, command: str, device: str) -> tuple[Any, Any]:
     """(model, vocabulary) of a run, the model on the device. Raises UserError if it is for another command."""
     from mini_tf.backend import resolve_device
-    from mini_tf.models import Classifier, MaskedWordModel, TextModel, Translator
+    from mini_tf.models import Classifier, MaskedWordModel, TextModel, TranslationModel
     from mini_tf.training.run import Run
 
     kinds: list[tuple[str, type, str, str]] = [
         ("generate", TextModel, "a language model; to let it write", ""),
-        ("translate", Translator, "a translator; to translate with it", " 'je suis content .'"),
+        ("translate", TranslationModel, "a translator; to translate with it", " 'je suis content .'"),
         ("classify", Classifier, "a classifier; to classify with it", " 'a text'"),
         ("fill", MaskedWordModel, "a model that fills gaps; to fill one", " 'To be or not to ____'"),
     ]

@@ -240,7 +240,8 @@ def show_translating(run: "Run", preset: "Translation", bitext: "Bitext", result
         right = "" if english == reference else f"  (reference: {reference})"
         out.print(Text.assemble((f"{french}  → ", "dim"), english, (right, "dim")))
     example = examples[0].split("\t")[0]
-    return "translations.tsv", f'translate {quoted(str(run.folder))} "{example}" --attention attention.png'
+    drawn = "" if preset.model.get("attention") == "none" else " --attention attention.png"
+    return "translations.tsv", f'translate {quoted(str(run.folder))} "{example}"{drawn}'
 
 
 def show_classifying(run: "Run", preset: "Task", texts: "LabelledTexts", results: Results) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from mini_tf.checks import check_whole, is_number, shown
 from mini_tf.cores import side_by_side
 from mini_tf.errors import UserError
 from mini_tf.metrics import no_nan
-from mini_tf.models.translator import Translator, Writer
+from mini_tf.models.translation_model import TranslationModel, Writer
 from mini_tf.text.sentences import EOS, SOS, UNK, padded
 from mini_tf.types import Array, Progress
 
@@ -121,7 +121,7 @@ def _continued(log_p: Array, logits: Array, most: int, never: Collection[int]) -
 
 
 def translations(
-    model: Translator, sources: Sequence[Array], beam: int = 1, length_penalty: float = 0.0, batch: int = 128,
+    model: TranslationModel, sources: Sequence[Array], beam: int = 1, length_penalty: float = 0.0, batch: int = 128,
     on_batch: Progress = None,
 ) -> list[Hypothesis]:  # fmt: skip
     """The Hypotheses that beam search finds for source sentences, a list of arrays of ids, in their order.

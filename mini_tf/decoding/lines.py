@@ -4,15 +4,17 @@ from collections.abc import Callable, Iterable
 
 from mini_tf.decoding.beam import translations
 from mini_tf.errors import UserError
-from mini_tf.models.translator import Translator, attention_weights
+from mini_tf.models.translation_model import TranslationModel
 from mini_tf.text.sentences import SOS, SentenceVocabulary, join_sentence, split_sentence
 from mini_tf.types import PathLike
 
 import numpy as np
 
+Vocabularies = tuple[SentenceVocabulary, SentenceVocabulary]             # of French, of English
+
 
 def translate_lines(
-    model: Translator, vocabularies: tuple[SentenceVocabulary, SentenceVocabulary], lines: Iterable[str], beam: int = 5,
+    model: TranslationModel, vocabularies: Vocabularies, lines: Iterable[str], beam: int = 5,
     length_penalty: float = 0.0, note: Callable[[str], None] = lambda line: None, first: int = 1,
 ) -> list[str]:  # fmt: skip
     """The English sentence for each French one: a list of strings. An empty line stays empty.
@@ -38,12 +40,11 @@ def translate_lines(
 
 
 def save_attention(
-    path: PathLike, model: Translator, vocabularies: tuple[SentenceVocabulary, SentenceVocabulary], french_line: str,
-    english_line: str,
-) -> None:  # fmt: skip
+    path: PathLike, model: TranslationModel, vocabularies: Vocabularies, french_line: str, english_line: str
+) -> None:
     """A picture of what each word attends to, while the model reads a French sentence and writes an English one.
 
-    Raises UserError for a sentence without words.
+    Raises UserError for a sentence without words, and for a model without attention.
     """
     from mini_tf.training.figures import draw_attention, save_figure  # here, because it loads Matplotlib
 
@@ -51,6 +52,9 @@ def save_attention(
     source, target = split_sentence(french_line, "french"), split_sentence(english_line, "english")
     if not source:
         raise UserError("there is no attention to draw in a sentence without words")
-    ids = np.array([SOS, *english.encode(target)])
-    weights = attention_weights(model, french.encode(source), ids)
+    ids = np.array([SOS, *english.encode(target)])[: model.T]            # a translation that did not end has T words
+    weights = model.attention_weights(french.encode(source), ids)
+    if not weights:
+        raise UserError("there is no attention to draw: this model was trained with attention=none; train one with "
+                        "--set attention=additive")  # fmt: skip
     save_figure(path, draw_attention(weights, source, [english.words[i] for i in ids]))

@@ -12,7 +12,7 @@ from mini_tf.explore.readings import reading
 from mini_tf.explore.small import SMALL, TEXT, small_model
 from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.learner import is_exercise, load, running
-from mini_tf.models import Translator
+from mini_tf.models import TranslationModel
 from mini_tf.progress import progress_bar
 from mini_tf.text.tokens import join, tokenize
 from mini_tf.training.run import Run
@@ -93,7 +93,7 @@ def _of_run(run, text, bugs):
     model, vocabulary = run.load()
     if text is None:
         text = _own_text(run, model)
-    letters = [f"{letter} = {model.config[letter]}" for letter in "TnLHmf" if model.config.get(letter)]
+    letters = [f"{letter} = {model.config[letter]}" for letter in "TnkLHmf" if model.config.get(letter)]
     about = f"The model of {run.folder}: {', '.join(letters)}, {model.parameter_count():,} trainable parameters."
     moments = [("before the first step" if step == 0 else f"after step {step}", data) for step, data in run.moments()]
     now = {name: p.data for name, p in model.parameters().items()}
@@ -114,7 +114,7 @@ def _own_text(run, model):
 
 def _page(model, vocabulary, text, about, moments, bugs):
     read = reading(model, vocabulary, text)
-    says = "translates" if isinstance(model, Translator) else "reads"
+    says = "translates" if isinstance(model, TranslationModel) else "reads"
     title = f"{type(model).__name__} {says} “{' '.join(read.text.split())}”"
     with progress_bar("exploring", 3 + len(moments[:-1])) as update:
         done = count(1)

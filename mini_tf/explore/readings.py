@@ -13,7 +13,7 @@ from mini_tf.explore.arrays import Axes
 from mini_tf.kernels import reference_only
 from mini_tf.layers import Layer, MultiHeadAttention, TransformerLayer
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.models import Classifier, MaskedWordModel, TextModel, Translator
+from mini_tf.models import Classifier, MaskedWordModel, TextModel, TranslationModel
 from mini_tf.models.masked import MASK, MaskedBatch
 from mini_tf.models.saved import SavedModel
 from mini_tf.ops.op import watching
@@ -64,7 +64,7 @@ def reading(
     model: SavedModel, vocabulary: Vocabulary | tuple[SentenceVocabulary, SentenceVocabulary], text: str
 ) -> Reading:
     """The Reading of a text by a model. Raises UserError for a text without words that the model knows."""
-    if isinstance(model, Translator):
+    if isinstance(model, TranslationModel):
         return _translated(model, vocabulary, text)
     if isinstance(model, Classifier):
         return _classified(model, vocabulary, text)
@@ -153,7 +153,7 @@ def _translated(model, vocabularies, text):
     french, english = vocabularies
     source, ids, notes = _encoded(text, "french", french, model.T)
     target = translations(model, [ids], 5, 0.0)[0].words
-    target = [i for i in np.asarray(target).tolist() if i > 1]
+    target = [i for i in np.asarray(target).tolist() if i > 1][: model.T - 1]        # [SOS] is one of T
     written = [english.words[i] for i in target]
     said = " ".join(written) or "nothing at all, only its end"
     notes.append(f"The loss is that of the model's own translation: “{said}”.")

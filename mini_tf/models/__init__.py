@@ -21,9 +21,11 @@ from mini_tf.models.one_attention import OneAttention
 from mini_tf.models.recurrent import CarriedState, RecurrentModel
 from mini_tf.models.recurrent_translator import RecurrentTranslator
 from mini_tf.models.text_model import TextModel
+from mini_tf.models.translation_model import TranslationModel
 from mini_tf.models.translator import Translator
 
 __all__ = [
     "CarriedState", "Classifier", "FixedWindowModel", "GPT", "LanguageTransformer", "MaskedWordModel", "NGramModel",
-    "OneAttention", "RecurrentModel", "RecurrentTranslator", "TextModel", "Translator", "markov_chain",
+    "OneAttention", "RecurrentModel", "RecurrentTranslator", "TextModel", "TranslationModel",
+    "Translator", "markov_chain",
 ]  # fmt: skip

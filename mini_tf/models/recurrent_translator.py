@@ -6,14 +6,15 @@ from mini_tf import ops
 from mini_tf.backend import array_module, to_device_of, to_host
 from mini_tf.checks import generator
 from mini_tf.errors import UserError
-from mini_tf.layers import Dropout, Embedding, Layer, Linear, TiedReadout
+from mini_tf.layers import Dropout, Embedding, Linear, TiedReadout
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.layers.gated import CELLS, BothDirections, GatedLayer, of_h
 from mini_tf.layers.linear import normal
 from mini_tf.layers.sequence_attention import SCORES, SequenceAttention
 from mini_tf.models.objectives import label_cross_entropy
 from mini_tf.models.options import check_choice, check_dtype, check_rates, check_sizes, options_of
-from mini_tf.models.saved import SavedModel
+from mini_tf.models.saliency import record_attention
+from mini_tf.models.translation_model import TranslationModel
 from mini_tf.types import Array, Backward, Options
 
 import numpy as np
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from mini_tf.training.pair_batches import SentenceBatch
 
 
-class RecurrentTranslator(SavedModel, Layer):
+class RecurrentTranslator(TranslationModel):
     """z = encoder(source),   h_t = decoder(target so far),   context_t = attention(h_t, z),
     Φ_t = tanh([h_t, context_t]·W + b),   π_t = softmax(Φ_t·Eᵀ): the next word of the translation
 
@@ -38,7 +39,8 @@ class RecurrentTranslator(SavedModel, Layer):
     smoothing     of the labels in training: see ops.cross_entropy
 
     Each layer of the decoder starts at tanh(last·W + b); last: the encoder's states after the last word, →, and after
-    the first, ←. E, the table of the target words' vectors, is the readout, too.
+    the first, ←. E, the table of the target words' vectors, is the readout. Its entries have variance 1/n at first;
+    encoder and decoder read √n times a word's vector, as a Translator's do: without the factor they learn more slowly.
     A batch is that of a Translator. Raises UserError for sizes and options that do not fit together.
     Source: Sutskever, Vinyals, Le 2014, arXiv:1409.3215; Bahdanau, Cho, Bengio 2015, arXiv:1409.0473; Luong, Pham,
     Manning 2015, arXiv:1508.04025; CMU 10-417 HW3a
@@ -59,7 +61,9 @@ class RecurrentTranslator(SavedModel, Layer):
             raise UserError(f"k is {k}, expected an even k: half of the encoder's states read in each direction")
         rng, sizes = generator(seed), [n] + [k] * (L - 1)
         self.T = T
+        self.sizes = source_words, target_words
         self.smoothing = smoothing
+        self.scale: float = n**0.5
         self.source_table: Embedding = Embedding(normal(rng, (source_words, n), n**-0.5, dtype))
         self.target_table: Embedding = Embedding(normal(rng, (target_words, n), n**-0.5, dtype))
         self.encoder: list[BothDirections] = [BothDirections(size, k, rng, cell, dtype) for size in sizes]
@@ -94,8 +98,9 @@ class RecurrentTranslator(SavedModel, Layer):
 
     def encode(self, ids: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:
         """The encoder's states z (B, S, k), of both directions"""
-        x, embedding_backward = self.source_table(ids)
-        present, backwards = to_device_of(to_host(ids) != ABSENT, x), [embedding_backward]
+        words, embedding_backward = self.source_table(ids)
+        x, present = self.scale * words, to_device_of(to_host(ids) != ABSENT, words)
+        backwards: list[Backward] = []
         for layer in self.encoder:
             x, dropout_backward = self.dropout(x, rng)
             x, layer_backward = layer(x, present)
@@ -104,6 +109,7 @@ class RecurrentTranslator(SavedModel, Layer):
         def backward(dz: Array) -> None:
             for step in reversed(backwards):
                 dz = step(dz)
+            embedding_backward(self.scale * dz)
 
         return x, backward
 
@@ -134,8 +140,8 @@ class RecurrentTranslator(SavedModel, Layer):
         """Φ (B, U, n) after each word, from these states of the decoder; its states after the last word; the backward,
         which gives dstates and dz
         """
-        x, embedding_backward = self.target_table(ids)
-        last, backwards = [], []
+        words, embedding_backward = self.target_table(ids)
+        x, last, backwards = self.scale * words, [], []
         for layer, state in zip(self.decoder, states):
             x, dropout_backward = self.dropout(x, rng)
             of_layer, layer_backward = layer(x, state)                   # (parts, B, U, k)
@@ -162,7 +168,7 @@ class RecurrentTranslator(SavedModel, Layer):
                 dx, dstate = layer_backward(of_h(dx, of_layer))
                 dx = dropout_backward(dx)
                 dstates.insert(0, dstate)
-            embedding_backward(dx)
+            embedding_backward(self.scale * dx)
             return dstates, dz
 
         return Phi, last, backward
@@ -177,6 +183,13 @@ class RecurrentTranslator(SavedModel, Layer):
         """A writer of translations of source (B, S), for `decoding.beam_search`."""
         self.check(source)
         return RecurrentWriter(self, source)
+
+    def attention_weights(self, source: Array, target: Array) -> dict[str, Array]:
+        """{"across": A (1, 1, U, S)}, or {} without attention: see TranslationModel."""
+        if self.attention is None:
+            return {}
+        (A,) = record_attention(lambda: self.logits(source[None], target[None]))         # (1, U, S)
+        return {"across": A[None]}
 
     def check(self, *sentences: Array) -> None:
         """Raises ValueError unless all are (B, words) with at most T words."""

@@ -50,6 +50,8 @@ class SavedModel:
         check_sizes(least=0, **sizes)
 
         products = [*PRODUCTS, ("blocks", "n", "k") if "blocks" in sizes else ("c", "k")]
+        if "target_words" in sizes:
+            products.append(("L", "k", "k"))
         if options.get("readout") == "vec":
             products.append(("T", "n", "c"))
         if options.get("composition") == "concatenation":

@@ -9,7 +9,6 @@ from mini_tf.layers import (
     DecoderLayer,
     Embedding,
     Encoder,
-    Layer,
     LayerNorm,
     Linear,
     PositionalEncoding,
@@ -31,7 +30,7 @@ from mini_tf.models.options import (
     options_of,
 )
 from mini_tf.models.saliency import record_attention
-from mini_tf.models.saved import SavedModel
+from mini_tf.models.translation_model import TranslationModel
 from mini_tf.types import Array, Backward, Options
 
 import numpy as np
@@ -47,7 +46,7 @@ TIES = {
 }
 
 
-class Translator(SavedModel, Layer):
+class Translator(TranslationModel):
     """Z = encoder(source),   Φ = decoder(target so far, Z),   π_t = softmax(Φ_t·A): the next word of the translation
 
     source_words         size of the source's vocabulary
@@ -118,10 +117,17 @@ class Translator(SavedModel, Layer):
         Z, _ = self.encoder(source)
         return self.readout(self.decoder(target, Z, self.encoder.mask(source))[0])[0]
 
-    def writer(self, source: Array) -> "Writer":
-        """A Writer of translations of source (B, S), for `decoding.beam_search`."""
+    def writer(self, source: Array) -> "CachedWriter":
+        """A writer of translations of source (B, S), for `decoding.beam_search`."""
         self.check(source)
-        return Writer(self, source)
+        return CachedWriter(self, source)
+
+    def attention_weights(self, source: Array, target: Array) -> dict[str, Array]:
+        """The attention matrices A of all layers and heads: see TranslationModel."""
+        all_weights = [A[0] for A in record_attention(lambda: self.logits(source[None], target[None]))]
+        L = len(self.encoder.layers)
+        kinds = {"encoder": all_weights[:L], "decoder": all_weights[L::2], "across": all_weights[L + 1 :: 2]}
+        return {kind: np.stack(weights) for kind, weights in kinds.items()}
 
     def check(self, *sentences: Array) -> None:
         """Raises ValueError unless all are (B, words) with at most T words."""
@@ -129,7 +135,7 @@ class Translator(SavedModel, Layer):
             check_texts(ids, self.T, "Translator")
 
 
-class Writer:
+class CachedWriter:
     """Incremental decoding: writes translations word by word, k hypotheses for each of B sentences, with a KV cache."""
 
     def __init__(self, model: Translator, source: Array):
@@ -153,14 +159,3 @@ class Writer:
             source_cache.select(sentences)
         if self.mask is not None:
             self.mask = self.mask[sentences]
-
-
-def attention_weights(model: Translator, source: Array, target: Array) -> dict[str, Array]:
-    """The attention matrices A of all layers and heads, while the model reads source (S,) and target (U,).
-
-    {"encoder": (L, H, S, S), "decoder": (L, H, U, U), "across": (L, H, U, S)}: layers, heads, queries, keys
-    """
-    all_weights = [A[0] for A in record_attention(lambda: model.logits(source[None], target[None]))]
-    L = len(model.encoder.layers)
-    kinds = {"encoder": all_weights[:L], "decoder": all_weights[L::2], "across": all_weights[L + 1 :: 2]}
-    return {kind: np.stack(weights) for kind, weights in kinds.items()}

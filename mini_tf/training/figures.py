@@ -103,31 +103,33 @@ def draw_gradient_flow(rows: list[dict[str, Any]]) -> Figure:
 def draw_attention(weights: dict[str, Array], source: list[str], target: list[str]) -> Figure:
     """Heat maps of a translator's attention: a row for each kind, a column for each layer, the mean of its heads.
 
-    weights         of `attention_weights`
+    weights         of `TranslationModel.attention_weights`
     source, target  the words that were read: of the sentence, and [SOS] and the words of its translation
 
     The rows of the decoder's attention to the encoder are named after the words about to be written, not after those
     just read: they show where the decoder looks for the next word.
     """
-    layers, next_words = len(weights["encoder"]), [*target[1:], "[EOS]"]
+    (layers, heads), next_words = weights["across"].shape[:2], [*target[1:], "[EOS]"]
     kinds = {
         "encoder": ("encoder", source, source), "decoder": ("decoder", target, target),
         "across": ("decoder to encoder", next_words, source),
     }  # fmt: skip
+    kinds = {kind: about for kind, about in kinds.items() if kind in weights}
     side = max(2.2, 0.32 * max(len(source), len(target)) + 0.8)
-    figure = Figure(figsize=(side * layers + 0.8, side * 3 + 0.6), layout="constrained")
+    figure = Figure(figsize=(side * layers + 0.8, side * len(kinds) + 0.6), layout="constrained")
     for row, (kind, (title, queries, keys)) in enumerate(kinds.items()):
         for layer in range(layers):
-            axes = figure.add_subplot(3, layers, row * layers + layer + 1)
+            axes = figure.add_subplot(len(kinds), layers, row * layers + layer + 1)
             image = axes.imshow(weights[kind][layer].mean(0), cmap="Blues", vmin=0, vmax=1, aspect="auto")
-            axes.set_title(f"{title}, layer {layer + 1}", fontsize=9)
+            axes.set_title(f"{title}, layer {layer + 1}" if layers > 1 else title, fontsize=9)
             axes.set_xticks(range(len(keys)), keys, rotation=90, fontsize=8)
             axes.set_yticks(range(len(queries)), queries, fontsize=8)
             axes.tick_params(length=0)
             if layer == 0:
                 axes.set_ylabel("writes" if kind == "across" else "at this word", fontsize=8)
             axes.set_xlabel("looks at", fontsize=8)
-    figure.colorbar(image, ax=figure.axes, shrink=0.4, label="share of a row's attention (mean of the heads)")
+    figure.colorbar(image, ax=figure.axes, shrink=0.4 if len(kinds) > 1 else 0.9,
+                    label=f"share of a row's attention{' (mean of the heads)' if heads > 1 else ''}")  # fmt: skip
     return figure
 
 

@@ -41,17 +41,23 @@ def with_settings(preset: AnyTask, settings: list[str]) -> AnyTask:
             hint = f"did you mean {near[0]}? " if near else ""
             raise UserError(f"--set {setting}: {preset.name} has no option {name}; {hint}`mini-tf presets "
                             f"{preset.name}` shows all it has")  # fmt: skip
-        read = _value(setting, name, value, options[name])
         in_training = name in {field.name for field in fields(preset)}
+        is_none = value.lower() == "none" and _may_be_none(preset, name)
+        read = None if is_none else _value(setting, name, value, options[name])
         preset = replace(preset, **({name: read} if in_training else {"model": preset.model | {name: read}}))
     check(preset)
     return preset
 
 
+def _may_be_none(preset, name):
+    """True if the option can be None, by its annotation; "none" may also be a word among an option's choices."""
+    types = {p.name: p.annotation for p in signature(preset.model_type).parameters.values()}
+    types |= {field.name: field.type for field in fields(preset)}
+    return "None" in str(types[name])
+
+
 def _value(setting, name, text, now):
     """The value that a text stands for: of the type that the option has now."""
-    if text.lower() == "none":
-        return None
     try:
         if isinstance(now, bool):
             return YES_OR_NO[text.lower()]

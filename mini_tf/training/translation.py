@@ -9,7 +9,7 @@ from mini_tf.decoding import translations
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import LossPart, corpus_bleu
-from mini_tf.models import Translator
+from mini_tf.models import RecurrentTranslator, TranslationModel, Translator
 from mini_tf.progress import progress_bar
 from mini_tf.text.sentences import SentenceVocabulary, join_sentence, names_in, split_sentence
 from mini_tf.training.pair_batches import PairBatches, batches_in_order
@@ -26,7 +26,7 @@ class Translation(Task):
 
     kind: ClassVar[str] = "translation"
     takes: ClassVar[str] = "--pairs"
-    model_type: ClassVar[type] = Translator
+    model_type: ClassVar[type[TranslationModel]] = Translator
 
     words: int                   # in a batch, padding included
     pairs: int = 200_000         # of the grammar, if no file is given
@@ -69,8 +69,9 @@ class Translation(Task):
             f"{len(source):,} French words, {len(target):,} English")  # fmt: skip
         return Bitext(source, target, train, validation, test)
 
-    def new_model(self, prepared: "Bitext", seed: int) -> Translator:
-        return Translator(len(prepared.french), len(prepared.english), seed=seed, **self.model)
+    def new_model(self, prepared: "Bitext", seed: int) -> TranslationModel:
+        kind: Any = self.model_type
+        return kind(len(prepared.french), len(prepared.english), seed=seed, **self.model)
 
     def facts(self, data: list[tuple[str, str]], prepared: "Bitext") -> dict[str, dict[str, int]]:
         return {"pairs": {"pairs": len(data), "train": len(prepared.train), "test": len(prepared.test)}}
@@ -78,10 +79,10 @@ class Translation(Task):
     def training_batches(self, prepared: "Bitext", seed: list[int]) -> PairBatches:
         return PairBatches(*prepared.ids(prepared.train), self.words, seed)
 
-    def loss_parts(self, model: Translator, prepared: "Bitext") -> list[LossPart]:
+    def loss_parts(self, model: TranslationModel, prepared: "Bitext") -> list[LossPart]:
         return batch_losses(model, batches_in_order(*prepared.ids(prepared.validation), self.words))
 
-    def report(self, run: "Run", model: Translator, prepared: "Bitext", seed: int) -> dict[str, Any]:
+    def report(self, run: "Run", model: TranslationModel, prepared: "Bitext", seed: int) -> dict[str, Any]:
         """The "test" loss in nats per word, "bleu" and "bleu_greedy" of the test sentences, …"""
         bitext, results = prepared, {}
         results["test"] = mean_loss(model, batches_in_order(*bitext.ids(bitext.test), self.words))
@@ -100,6 +101,12 @@ class Translation(Task):
             )))  # fmt: skip
         write_text(run / "translations.tsv", "\n".join(lines) + "\n")
         return results
+
+
+class RecurrentTranslation(Translation):
+    """The same with recurrent networks."""
+
+    model_type = RecurrentTranslator
 
 
 TRANSLATION = named(
@@ -128,6 +135,18 @@ TRANSLATION = named(
         every=300,
         patience=8,
         tested=None,
+    ),
+    RecurrentTranslation(
+        name="translate-rnn",
+        description="French to English by recurrent networks, LSTMs; the decoder attends to the encoder's states",
+        model={
+            "cell": "lstm", "attention": "multiplicative", "n": 128, "k": 256, "L": 1, "T": 32,
+            "dropout": 0.1, "smoothing": 0.0,
+        },
+        learning_rate=2e-3,
+        words=2000,
+        steps=1500,
+        every=150,
     ),
 )  # fmt: skip
 
@@ -160,7 +179,7 @@ def same_source(pairs: list[tuple[list[str], list[str]]]) -> list[tuple[tuple[st
 
 
 def translated(
-    model: Translator, bitext: Bitext, examples: list[tuple], beam: int, length_penalty: float = 0.0,
+    model: TranslationModel, bitext: Bitext, examples: list[tuple], beam: int, length_penalty: float = 0.0,
     on_batch: Callable[[int, int], None] | None = None,
 ) -> list[list[str]]:  # fmt: skip
     """The translations, as words, of the French sentences of examples: see `same_source` and `translations`."""

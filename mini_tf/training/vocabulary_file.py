@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mini_tf.models import Classifier, Translator
+from mini_tf.models import Classifier, TranslationModel
 from mini_tf.text import Vocabulary
 from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import SentenceVocabulary
@@ -25,7 +25,7 @@ def vocabulary_of(model: Any, words: Any) -> tuple[AnyVocabulary, Any, Any]:
 
     Raises KeyError, TypeError or UserError if it says what no such vocabulary is.
     """
-    if isinstance(model, Translator):
+    if isinstance(model, TranslationModel):
         french, english = (SentenceVocabulary.of(words[side]["words"], words[side]["names"]) for side in SIDES)
         return (french, english), (len(french), len(english)), model.sizes
     if isinstance(model, Classifier):

@@ -2,10 +2,17 @@
 
 from mini_tf.errors import UserError
 from mini_tf.explore.readings import gradients_between_words, reading
-from mini_tf.models import Classifier, FixedWindowModel, MaskedWordModel, NGramModel, RecurrentModel
+from mini_tf.models import (
+    Classifier,
+    FixedWindowModel,
+    MaskedWordModel,
+    NGramModel,
+    RecurrentModel,
+    RecurrentTranslator,
+)
 from mini_tf.text import Vocabulary
 from mini_tf.text.classes import ClassVocabulary
-from mini_tf.text.sentences import SPECIAL
+from mini_tf.text.sentences import SPECIAL, SentenceVocabulary
 from mini_tf.trace import trace
 from tests.explore.conftest import TEXT, WORDS, tiny_model, tiny_reading
 
@@ -71,6 +78,17 @@ def test_all_kinds_of_models_can_be_read(rng):
     assert np.isfinite(read.run())
     with pytest.raises(UserError, match="no backward"):
         reading(NGramModel(2, len(WORDS)), words, TEXT)
+
+
+@pytest.mark.parametrize("attention", ["multiplicative", "additive", "none"])
+def test_a_recurrent_translator_reads_a_sentence(attention):
+    words = SentenceVocabulary.of([*SPECIAL, *WORDS], [])
+    model = RecurrentTranslator(len(words), len(words), attention=attention, n=8, k=6, T=9)
+    read = reading(model, (words, words), "the cat sat")
+    assert read.words == ["the", "cat", "sat"]
+    assert read.asked[-1] == "[EOS]"
+    assert np.isfinite(read.run())
+    assert all(p.grad is not None for p in model.parameters().values())
 
 
 def test_gradients_between_words_are_those_of_each_words_own_loss():

@@ -25,6 +25,7 @@ NAMES = sorted({option for model in MODELS.values() for option in model.config})
 @example("lab", {"readout": "vec", "T": 10**5}, {"L"})
 @example("translator", {"source_words": 10**8}, set())
 @example("recurrent", {"k": 10**6}, set())
+@example("recurrent translator", {"k": 10**6}, set())
 def test_a_changed_configuration_gives_a_model_of_a_like_size_or_a_documented_error(name, changed, lost):
     made, config, arrays = saved(MODELS[name])
     config = {option: value for option, value in (config | changed).items() if option not in lost}

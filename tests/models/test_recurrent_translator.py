@@ -85,6 +85,27 @@ def test_without_attention_only_the_first_state_knows_the_source():
     np.testing.assert_array_equal(with_z, without)
 
 
+@pytest.mark.parametrize("attention", ["multiplicative", "additive"])
+def test_attention_weights_are_those_of_the_model(attention):
+    model = made(attention=attention, k=4)
+    source, target = SOURCE[0], TARGET[1, :-1]
+    weights = model.attention_weights(source, target)
+    assert {kind: A.shape for kind, A in weights.items()} == {"across": (1, 1, 4, 4)}
+    np.testing.assert_allclose(weights["across"].sum(-1), 1)
+    z, _ = model.encode(source[None])                    # once more, from the formula
+    h = model.decoder[0](4**0.5 * model.target_table(target[None])[0], model.first(z)[0][0])[0][0]
+    if attention == "multiplicative":
+        scores = h[0] @ model.attention.query.W.data @ z[0].T
+    else:
+        hidden = (h[0] @ model.attention.query.W.data)[:, None] + z[0] @ model.attention.key.W.data
+        scores = np.tanh(hidden) @ model.attention.v.data
+    np.testing.assert_allclose(weights["across"][0, 0], np.exp(scores) / np.exp(scores).sum(-1, keepdims=True))
+
+
+def test_without_attention_there_are_no_weights():
+    assert made(attention="none").attention_weights(SOURCE[0], TARGET[0, :2]) == {}
+
+
 def test_what_does_not_fit_is_refused():
     for options, words in (({"k": 5}, "k is 5, expected an even k"), ({"cell": "rnn"}, "cell 'rnn' is unknown"),
                            ({"attention": None}, "attention None is unknown"), ({"L": 0}, "L is 0")):

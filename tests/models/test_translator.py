@@ -3,7 +3,6 @@
 from mini_tf.errors import UserError
 from mini_tf.gradcheck import gradcheck
 from mini_tf.models import Translator
-from mini_tf.models.translator import attention_weights
 from mini_tf.text.sentences import EOS, SOS
 from mini_tf.training import SentenceBatch, load_checkpoint, save_checkpoint, sentence_batch
 
@@ -76,7 +75,7 @@ def test_a_word_sees_the_whole_source_but_no_later_word_of_its_own_sentence(rng)
 def test_attention_weights_are_those_of_the_model(rng):
     model = translator()
     (source,), (target,) = sentences(rng, 5), sentences(rng, 3)
-    weights = attention_weights(model, source, target)
+    weights = model.attention_weights(source, target)
     assert {kind: A.shape for kind, A in weights.items()} == {
         "encoder": (2, 2, 5, 5), "decoder": (2, 2, 3, 3), "across": (2, 2, 3, 5),
     }  # fmt: skip

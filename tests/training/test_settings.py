@@ -28,7 +28,7 @@ def test_a_preset_trains_a_model_that_has_its_options(name):
     assert set(preset.model) <= set(options_of(preset))
     assert preset.model_type.__name__ in {
         "LanguageTransformer", "FixedWindowModel", "RecurrentModel", "GPT", "PointerTransformer", "Translator", "Classifier",
-        "MaskedWordModel",
+        "MaskedWordModel", "RecurrentTranslator",
     }  # fmt: skip
 
 
@@ -45,7 +45,8 @@ def test_a_preset_trains_a_model_that_has_its_options(name):
         ("gpt", "learning_rate=3e-4", "learning_rate", 3e-4),
         ("gpt", "betas=0.8,0.95", "betas", (0.8, 0.95)),
         ("translate", "tested=none", "tested", None),
-        ("translate", "tied=no", "tied", "no"),
+        ("translate", "tied=none", "tied", "none"),
+        ("translate-rnn", "attention=none", "attention", "none"),
         ("classify", "validation=0.2", "validation", 0.2),
         ("pointer", "new_words=0.3", "new_words", 0.3),
     ],
@@ -76,7 +77,7 @@ def test_later_settings_win_and_the_model_of_the_preset_stays():
         ("quick", "model_class=GPT", "has no option model_class"),
         ("quick", "causal=maybe", "expected causal=true or causal=false"),
         ("quick", "batch=0", "batch is 0, expected a whole number of at least 1"),
-        ("quick", "steps=none", "steps is None, expected a whole number"),
+        ("quick", "steps=none", "--set steps=none: expected a whole number"),
         ("quick", "warm_up=-1", "warm_up is -1, expected a whole number of at least 0"),
         ("quick", "learning_rate=0", "learning_rate is 0.0, expected a number above 0"),
         ("quick", "learning_rate=inf", "expected a number above 0"),
