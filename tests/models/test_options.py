@@ -42,7 +42,6 @@ MODELS = {
     "classifier, learned positions": Classifier(E, classes=2, k=3, pool="first", positions="learned", **SIZES),
     "bag": Classifier(E, classes=2, T=3, L=0, blocks=0),
     "translator": Translator(9, 8, n=4, **SIZES),
-    "recurrent translator": RecurrentTranslator(9, 8, n=4, k=6, T=5, cell="gru", attention="additive", seed=1),
     "translator, one table": Translator(9, 9, n=4, **SIZES, tied="all", norm="after", bias=True, dtype="float64"),
     "recurrent translator": RecurrentTranslator(9, 8, n=4, k=6, T=3, L=2),
     "recurrent translator, additive": RecurrentTranslator(9, 8, n=4, k=6, T=3, cell="gru", attention="additive"),
