@@ -22,6 +22,7 @@
 # %%
 from _common import quick_mode, show, show_page, shown
 from _drawing import lab_05
+from _drawing.architecture import architecture
 from _expect import about, above, at_least, at_most, below, expect
 from mini_tf import ops
 from mini_tf.explore import explore
@@ -269,10 +270,17 @@ expect("the last word again ÷ zero, test loss", about(1.9, 0.1), last_again / t
 # speed alone: the lab does not show what the large model reaches, and the expectations below were measured with the
 # small one.
 #
-# **Expect** 131,072 trainable parameters, a test loss close to the training loss, and R² below 0.
+# The picture is drawn from the model: its boxes are the layers with the shapes of their parameters, its arrows the
+# arrays of one call. The ⊕ adds what went around a box to what came through it.
 
 # %%
 model = LanguageTransformer(vectors, T=T, **SIZES, readout="average")
+show(architecture(model), "05_architecture")
+
+# %% [markdown]
+# **Expect** 131,072 trainable parameters, a test loss close to the training loss, and R² below 0.
+
+# %%
 print(f"\nTraining {SIZES}, {model.parameter_count():,} trainable parameters, {STEPS:,} batches of 64 histories")
 with training_progress(STEPS, 64 * T) as on_step:
     training = Training(model, RandomWindows(corpus.train, T, 64, rng), Adam(LEARNING_RATE), Schedule(20, STEPS))
