@@ -160,7 +160,7 @@ show_page(explore(tiny, windows[:1], bugs=["residual_relu: skip path lost"]), "0
 # %% [markdown]
 # ### The same lines on a GPU
 #
-# CuPy has NumPy's functions for arrays on a GPU. `one_head` runs on either without a change: `@` is the array's own, and
+# CuPy has NumPy's functions for arrays on a GPU. `one_head` runs on either, unchanged: `@` is the array's own, and
 # `ops.softmax` asks `array_module(x)` for the library of its argument. `average_error` does not, because it calls
 # `np.repeat` and `np.mean` by name. On a machine without a GPU such a line would go unnoticed. So mini_tf's tests use a
 # *strict* array, which lives on the CPU and refuses, as CuPy's does, to become NumPy's by itself.

@@ -1,14 +1,14 @@
 """The pictures of models show what the models have: every parameter once, layers in their order, shapes of a call."""
 
-import numpy as np
-import pytest
 from _drawing.architecture import architecture, columns
 from _drawing.boxes import Box, Repeat, Sum
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.patches import FancyBboxPatch
-
 from mini_tf.models import GPT, Classifier, LanguageTransformer, Translator
 from mini_tf.trace import trace
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.patches import FancyBboxPatch
 
 vectors = np.random.default_rng(0).standard_normal((11, 8))
 words = np.zeros((2, 7), int)

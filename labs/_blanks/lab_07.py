@@ -84,8 +84,8 @@ BLANKS = [
     Blank(
         "layer_norm.backward",
         [
-            "First from y to x̂: g = dy·γ. The sums for γ and β are over texts and words, axes 0 and 1: both were used for "
-            "every word.",
+            "First from y to x̂: g = dy·γ. The sums for γ and β are over texts and words, axes 0 and 1: both were used "
+            "for every word.",
             "From x̂ to x: g minus its mean over the n entries, minus x̂ times the mean of g·x̂, and all that times r. "
             "keepdims=True keeps the means' last axis.",
         ],

@@ -1,4 +1,7 @@
-"""Draws the columns of `architecture.py`: boxes from the bottom to the top, arrows, skip connections. Lengths in inches."""
+"""Draws the columns of `architecture.py`: boxes from the bottom to the top, arrows, skip connections.
+
+All lengths are in inches.
+"""
 
 from dataclasses import dataclass, field
 
@@ -96,9 +99,10 @@ class Painter:
         color, bottom = COLOURS[box.kind], self.y
         is_small = not box.lines and box.kind == "plain"
         width = 0.075 * len(box.title) + 0.4 if is_small else WIDTH
+        face = tint(color, {"plain": 0, "norm": 0.09}.get(box.kind, 0.2))
         patch = FancyBboxPatch(
             (self.x - width / 2, bottom), width, height, boxstyle="round,pad=0,rounding_size=0.06", linewidth=1,
-            facecolor=tint(color, {"plain": 0, "norm": 0.09}.get(box.kind, 0.2)), edgecolor=color, zorder=3)  # fmt: skip
+            facecolor=face, edgecolor=color, zorder=3)  # fmt: skip
         self.axes.add_patch(patch)
         top = bottom + height - PAD - LINE / 2
         weight = "normal" if box.kind == "norm" else "bold"

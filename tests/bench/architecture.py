@@ -6,10 +6,10 @@
 import sys
 from pathlib import Path
 
-import numpy as np
-
 from mini_tf.models import GPT, LanguageTransformer
 from mini_tf.training.figures import save_figure
+
+import numpy as np
 
 LABS = Path(__file__).parent.parent.parent / "labs"
 sys.path.append(str(LABS))
