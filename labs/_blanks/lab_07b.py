@@ -46,7 +46,8 @@ BLANKS = [
     Blank(
         "adam_direction",
         [
-            "A gradient that is t − s steps old has the weight β^(t−s), the last one 1; np.arange(t)[::-1] has the ages.",
+            "A gradient that is t − s steps old has the weight β^(t−s), and the last one 1: np.arange(t)[::-1] has the "
+            "ages.",
             "A weighted mean is the sum of weights times values, divided by the sum of the weights: that is the whole "
             "correction. np.tensordot(weights, gradients, 1) sums over the first axis.",
             "m is that mean of the gradients with β₁, v that of their squares with β₂. Return m/(√v + ε).",
