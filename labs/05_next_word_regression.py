@@ -182,7 +182,7 @@ for name in sorted(there):
         said = average_error(kinds[name](Phi), kinds[name](x))[0]
     except TypeError as error:
         said = error
-    print(f"  average_error of {name}: {said}")
+    print(f"  average_error: {said}")
     expect(f"{name}: Y is an array like A and X", True, type(Y) is type(A) is type(kinds[name](X)))
     expect(f"{name}: largest difference from NumPy's Y", at_most(1e-12), abs(to_host(Y) - by_numpy).max())
     expect(f"{name}: average_error is refused", name != "NumPy", isinstance(said, TypeError))
