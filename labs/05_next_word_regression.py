@@ -20,10 +20,14 @@
 # threads that wait for each other can be slower than one alone.
 
 # %%
-from _common import quick_mode, show, show_page, shown
+from functools import partial
+
+from _common import quick_mode, show, show_page, shown, strict
 from _drawing import lab_05
+from _drawing.architecture import architecture
 from _expect import about, above, at_least, at_most, below, expect
 from mini_tf import ops
+from mini_tf.backend import devices, to_device, to_host
 from mini_tf.explore import explore
 from mini_tf.gradcheck import gradcheck, judge
 from mini_tf.layers import TransformerLayer
@@ -154,6 +158,36 @@ expect("|average_error − the model's loss|", at_most(1e-12), abs(average_error
 show_page(explore(tiny, windows[:1], bugs=["residual_relu: skip path lost"]), "05_backward")
 
 # %% [markdown]
+# ### The same lines on a GPU
+#
+# CuPy has NumPy's functions for arrays on a GPU. `one_head` runs on either, unchanged: `@` is the array's own, and
+# `ops.softmax` asks `array_module(x)` for the library of its argument. `average_error` does not, because it calls
+# `np.repeat` and `np.mean` by name. On a machine without a GPU such a line would go unnoticed. So mini_tf's tests use a
+# *strict* array, which lives on the CPU and refuses, as CuPy's does, to become NumPy's by itself.
+#
+# **Expect** the head to give the same result on each kind of array there is, and `average_error` to be refused for all
+# but NumPy's.
+
+# %%
+kinds = {"NumPy": np.asarray, "strict": strict(), "CuPy": partial(to_device, device="gpu")}
+there = {"NumPy", "strict" if kinds["strict"] else None, "CuPy" if "gpu" in devices() else None} - {None}
+print(f"\nOne head on each kind of array; here are {' and '.join(sorted(there))}")
+own = slice(0, attention.m)
+matrices = [each.W.data[:, own] for each in (attention.query, attention.key, attention.value)]
+matrices.append(attention.output.W.data[own])
+_, by_numpy = one_head(X, *matrices)
+for name in sorted(there):
+    A, Y = one_head(*(kinds[name](each) for each in (X, *matrices)))
+    try:
+        said = average_error(kinds[name](Phi), kinds[name](x))[0]
+    except TypeError as error:
+        said = error
+    print(f"  average_error: {said}")
+    expect(f"{name}: Y is an array like A and X", True, type(Y) is type(A) is type(kinds[name](X)))
+    expect(f"{name}: largest difference from NumPy's Y", at_most(1e-12), abs(to_host(Y) - by_numpy).max())
+    expect(f"{name}: average_error is refused", name != "NumPy", isinstance(said, TypeError))
+
+# %% [markdown]
 # ## Task 6.5: the next word's vector
 #
 # A history $X_u$ is T = 32 words. The prediction is the mean of the transformer's output over the history, the target
@@ -269,10 +303,17 @@ expect("the last word again ÷ zero, test loss", about(1.9, 0.1), last_again / t
 # speed alone: the lab does not show what the large model reaches, and the expectations below were measured with the
 # small one.
 #
-# **Expect** 131,072 trainable parameters, a test loss close to the training loss, and R² below 0.
+# The picture is drawn from the model: its boxes are the layers with the shapes of their parameters, its arrows the
+# arrays of one call. The ⊕ adds what went around a box to what came through it.
 
 # %%
 model = LanguageTransformer(vectors, T=T, **SIZES, readout="average")
+show(architecture(model), "05_architecture")
+
+# %% [markdown]
+# **Expect** 131,072 trainable parameters, a test loss close to the training loss, and R² below 0.
+
+# %%
 print(f"\nTraining {SIZES}, {model.parameter_count():,} trainable parameters, {STEPS:,} batches of 64 histories")
 with training_progress(STEPS, 64 * T) as on_step:
     training = Training(model, RandomWindows(corpus.train, T, 64, rng), Adam(LEARNING_RATE), Schedule(20, STEPS))

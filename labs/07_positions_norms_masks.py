@@ -317,6 +317,65 @@ expect("with: words attended to, layer 6 ÷ layer 1", above(1), broad[-1] / broa
 expect("gradient in layer 1, without : with", above(10), steep[0] / flat[0], quick=above(4))
 
 # %% [markdown]
+# ### Its gradient
+#
+# An entry of x changes its own $\hat x$, and through the mean and the variance all the others. With
+# $r = 1/\sqrt{\sigma^2 + \epsilon}$, $\hat x_i = r\,(x_i - \mu)$ and a bar for the mean over the n entries, change x by
+# a small dx:
+#
+# $$
+# d\mu = \overline{dx}, \qquad
+# d\sigma^2 = 2\,\overline{(x - \mu)\,dx} = \tfrac{2}{r}\,\overline{\hat x\,dx}, \qquad
+# dr = -\tfrac{1}{2} r^3\,d\sigma^2 = -r^2\,\overline{\hat x\,dx}
+# $$
+#
+# $$
+# d\hat x_i = r\,(dx_i - d\mu) + (x_i - \mu)\,dr
+#            = r\,\big(dx_i - \overline{dx} - \hat x_i\,\overline{\hat x\,dx}\big)
+# $$
+#
+# The matrix of this map, $J = r\,(I - \tfrac{1}{n} 1 1^\top - \tfrac{1}{n} \hat x \hat x^\top)$, is symmetric. So the
+# backward applies the same map to the gradient with respect to $\hat x$, which is $g = dy \cdot \gamma$:
+#
+# $$
+# \frac{\partial L}{\partial x_i} = r\,\big(g_i - \bar g - \hat x_i\,\overline{\hat x\,g}\big)
+# $$
+#
+# It subtracts what g has along 1 and along $\hat x$: shifting or stretching x does not change the norm's output, so the
+# gradient cannot point there. **Expect** PASS, and next to nothing along either: along 1 but for rounding, along
+# $\hat x$ but for ε.
+
+# %%
+def layer_norm(x, gamma, beta, eps=1e-5):
+    """y = γ·x̂ + β,   x̂ = (x − μ)/√(σ² + ε) over the last axis;   x (B, T, n), γ and β (n,)  →  y (B, T, n), backward
+
+    backward: dy (B, T, n) → dx (B, T, n), dgamma (n,), dbeta (n,)
+    """
+    centred = x - x.mean(-1, keepdims=True)
+    r = 1 / np.sqrt((centred**2).mean(-1, keepdims=True) + eps)
+    normal = r * centred                                 # x̂
+
+    def backward(dy):
+        g = dy * gamma
+        dx = r * (g - g.mean(-1, keepdims=True) - normal * (g * normal).mean(-1, keepdims=True))
+        return dx, (dy * normal).sum((0, 1)), dy.sum((0, 1))
+
+    return gamma * normal + beta, backward
+
+
+rng = np.random.default_rng(11)
+x, gamma, beta = rng.standard_normal((2, 3, 8)), rng.standard_normal(8), rng.standard_normal(8)
+print("\nTask 6.11: layer norm's gradient")
+report = gradcheck(layer_norm, x, gamma, beta)
+print(report)
+y, backward = layer_norm(x, gamma, beta)
+dx, _, _ = backward(rng.standard_normal(y.shape))
+along = abs((dx * (y - beta) / gamma).sum(-1)) / np.linalg.norm(dx, axis=-1)
+expect("the checker's verdict", "PASS", report.verdict)
+expect("largest |Σ dx| of a word", at_most(1e-12), abs(dx.sum(-1)).max())
+expect("largest |dx·x̂| ÷ ‖dx‖ of a word", below(1e-3), along.max())
+
+# %% [markdown]
 # ### An error of the source: a mean over time
 #
 # The source has words as columns, so X is n × T, and it normalizes each *row*:

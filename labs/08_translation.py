@@ -32,6 +32,7 @@ from functools import partial
 
 from _common import quick_mode, show
 from _drawing import lab_08
+from _drawing.architecture import architecture
 from _expect import about, above, at_most, below, expect
 from mini_tf import ops
 from mini_tf.data import french_pairs, split_pairs
@@ -55,6 +56,19 @@ import numpy as np
 
 QUICK = quick_mode("Lab 08: HW3a: positions, attention, masks, sentence pairs, and the gradient of the whole")
 rng = np.random.default_rng(8)
+
+# %% [markdown]
+# ## The whole
+#
+# This is what you build, drawn from mini_tf's model: each box is a layer with the shapes of its parameters, each ⊕ adds
+# what went around the boxes of a branch to what came through them. On the left the encoder reads S words of French; on
+# the right the decoder reads the U words of English that are there so far, and scores each of the 1,000 words that may
+# come next. Its *cross-attention* is the only place where one language meets the other. A has a row for each word that
+# attends, and a column for each word that it attends to.
+
+# %%
+whole = Translator(1200, 1000, n=64, T=16, L=2, H=4, m=16, f=256, norm="after")
+show(architecture(whole), "08_architecture")
 
 # %% [markdown]
 # ## 1. Positions

@@ -32,6 +32,7 @@ from functools import partial
 
 from _common import quick_mode, show
 from _drawing import lab_09
+from _drawing.architecture import architecture
 from _expect import about, above, at_least, at_most, below, between, expect
 from mini_tf import ops
 from mini_tf.data import movie_reviews, split_labelled
@@ -551,6 +552,13 @@ for name, options in variants.items():
     sees = name in ("attention, sinusoidal", "attention, learned")
     expect(name, at_least(0.97) if sees else 0.5, right(model, texts.test), quick=at_least(0.8) if sees else 0.5)
 show(lab_09.order([row["step"] for row in history.rows], runs, np.log(2)), "09_order")
+
+# %% [markdown]
+# The last of them, with learned positions, drawn from the model: each box is a layer with the shapes of its parameters.
+# Up to *mean over the words* there is a vector for each word; above it, one for the whole text.
+
+# %%
+show(architecture(model), "09_architecture")
 
 # %% [markdown]
 # ### Film reviews

@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = [pytest.mark.lab, pytest.mark.exhaustive]
 
-output = lab_output("07b_training_and_heads", ["07b_variants", "07b_history", "07b_attention"])
+output = lab_output("07b_training_and_heads", ["07b_optimizers", "07b_variants", "07b_history", "07b_attention"])
 
 
 def number(pattern, text):

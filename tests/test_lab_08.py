@@ -8,9 +8,10 @@ import pytest
 
 pytestmark = [pytest.mark.lab, pytest.mark.exhaustive]
 
-parts = lab_output("08_translation", ["08_positions", "08_scaling", "08_masks", "08_leak"])
+parts = lab_output("08_translation", ["08_architecture", "08_positions", "08_scaling", "08_masks", "08_leak"])
 decoding = lab_output(
-    "08b_translation_decoding", ["08b_training", "08b_heads", "08b_attention", "08b_tree", "08b_beams"]
+    "08b_translation_decoding",
+    ["08b_training", "08b_overfitting", "08b_self_attention", "08b_heads", "08b_attention", "08b_tree", "08b_beams"],
 )
 
 

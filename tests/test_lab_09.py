@@ -10,8 +10,8 @@ pytestmark = [pytest.mark.lab, pytest.mark.exhaustive]
 
 classifier = lab_output(
     "09_attention_classifier",
-    ["09_base_idea", "09_scaling", "09_masks", "09_order", "09_curves", "09_accuracy", "09_confusion", "09_words",
-     "09_looking", "09_padding"],
+    ["09_base_idea", "09_scaling", "09_masks", "09_order", "09_architecture", "09_curves", "09_accuracy",
+     "09_confusion", "09_words", "09_looking", "09_padding"],
 )  # fmt: skip
 
 

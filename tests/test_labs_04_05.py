@@ -31,7 +31,7 @@ KNOWN = {
 }
 FIGURES = {
     EMBEDDINGS: ("two_quotations", "zipf", "cooccurrences", "eigenvalues", "energy", "pca_coefficients"),
-    REGRESSION: ("training", "distances", "predictions"),
+    REGRESSION: ("architecture", "training", "distances", "predictions"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The blanks of lab 04: counting a pair, the model's eigenvalues, the nearest words, PPMI, answers by an offset."""
+"""The blanks of lab 04: counting one pair and all pairs, eigenvalues, nearest words, PPMI, answers by an offset."""
 
 from _blanks import Blank, same
 
@@ -14,6 +14,21 @@ def counted(words, i, j, W):
     """C_ij by pairs of places: every place of i with every place of j that is within W/2 of it."""
     places = [[t for t, word in enumerate(words) if word == wanted] for wanted in (i, j)]
     return sum(abs(t - u) <= W / 2 for t in places[0] for u in places[1])
+
+
+def neighbours(words, half):
+    return np.array([[counted(words, i, j, 2 * half) for j in range(5)] for i in range(5)])
+
+
+def counts_of(function):
+    """From words and half to the table that the function fills"""
+
+    def count_neighbours(words, half):
+        counts = np.zeros((5, 5), np.int64)
+        function(np.array(words), half, counts)
+        return counts
+
+    return count_neighbours
 
 
 def by_whole_matrix(q, strength, number):
@@ -51,6 +66,11 @@ BLANKS = [
         "At the beginning of the text a window is cut off: a negative start of a slice would count from the end. Add "
         "up how often j is in each window.",
     ], same(counted, (TEXT, 0, 1, 4), (TEXT, 3, 3, 10), (TEXT, 2, 4, 2))),
+    Blank("count_neighbours", [
+        "Two loops: over the centres t, and over the places u from t − half to t + half, t itself included.",
+        "At both ends of the text the window is cut off: max(…, 0) and min(…, len(words)).",
+        "Each place adds 1 to counts[words[t], words[u]]. Nothing is returned: counts is changed in place.",
+    ], lambda function: same(neighbours, (TEXT, 1), (TEXT, 2), (TEXT[:8], 9))(counts_of(function))),
     Blank("model_eigenvalues", [
         "Sort the different counts, largest first, with how many words share each (np.unique can count).",
         "Each different count has one λ of the secular equation between it and the next larger one; the largest has "

@@ -1,4 +1,4 @@
-"""The blanks of lab 07: encoding, attention_map, words_attended, norm_over_time."""
+"""The blanks of lab 07: encoding, attention_map, words_attended, layer_norm, norm_over_time."""
 
 import math
 
@@ -80,6 +80,16 @@ BLANKS = [
             "0·ln 0 is NaN in NumPy, and should be 0: take the logarithm of 1 where A is 0.",
         ],
         same(breadth_by_hand, (A,), (attention_by_hand(query, key, np.tri(5, dtype=bool)),)),
+    ),
+    Blank(
+        "layer_norm.backward",
+        [
+            "First from y to x̂: g = dy·γ. The sums for γ and β are over texts and words, axes 0 and 1: both were used "
+            "for every word.",
+            "From x̂ to x: g minus its mean over the n entries, minus x̂ times the mean of g·x̂, and all that times r. "
+            "keepdims=True keeps the means' last axis.",
+        ],
+        gradients(lambda function: (function, x, gamma, beta)),
     ),
     Blank(
         "norm_over_time",

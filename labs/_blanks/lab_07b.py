@@ -1,4 +1,4 @@
-"""The blanks of lab 07b: shared_loss, where_it_looks."""
+"""The blanks of lab 07b: adam_direction, shared_loss, where_it_looks."""
 
 import math
 
@@ -29,11 +29,31 @@ def shares_by_hand(A, is_break):
     return shares
 
 
+def adam_by_recursion(gradients, beta1=0.9, beta2=0.999, eps=1e-8):
+    m = v = 0.0
+    for g in gradients:
+        m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
+    t = len(gradients)
+    return m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
+
+
 rng = np.random.default_rng(7)
+slopes = rng.standard_normal((9, 3))
 Phi, A, following = rng.standard_normal((2, 3, 4)), rng.standard_normal((4, 5)), rng.integers(5, size=(2, 3))
 maps = rng.dirichlet(np.ones(6), size=(3, 2, 6))         # (B, H, T, T), rows that sum to 1
 
 BLANKS = [
+    Blank(
+        "adam_direction",
+        [
+            "A gradient that is t − s steps old has the weight β^(t−s), and the last one 1: np.arange(t)[::-1] has the "
+            "ages.",
+            "A weighted mean is the sum of weights times values, divided by the sum of the weights: that is the whole "
+            "correction. np.tensordot(weights, gradients, 1) sums over the first axis.",
+            "m is that mean of the gradients with β₁, v that of their squares with β₂. Return m/(√v + ε).",
+        ],
+        same(adam_by_recursion, (slopes,), (slopes[:1],), (slopes, 0.5, 0.9)),
+    ),
     Blank(
         "shared_loss",
         [

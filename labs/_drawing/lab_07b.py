@@ -27,6 +27,19 @@ def variants(runs, baselines):
     return figure
 
 
+def optimizers(every, runs):
+    """{optimizer: (validation losses, the same with smaller gradients)}, measured every so many steps"""
+    figure, places = panels(1, 2, (11, 3.6), sharey=True)
+    for axes, which, title in zip(places, (0, 1), ("gradients as they are", "gradients ÷ 100")):
+        lines = {name: both[which] for name, both in runs.items()}
+        steps = every * np.arange(1, 1 + len(next(iter(lines.values()))))
+        curves(axes, steps, lines, ("o-", "s-", "^-", "D--"), legend="best" if which == 0 else None, ms=4)
+        axes.set(title=title, xlabel="step")
+        axes.title.set_fontsize(11)
+    places[0].set_ylabel("validation loss, nats per word")
+    return figure
+
+
 def history(lengths, losses, errors):
     """Test loss against the words of history; errors: two standard errors of the difference to the longest history"""
     figure, axes = panels(size=(7, 3.6))

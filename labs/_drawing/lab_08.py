@@ -109,6 +109,36 @@ def attention(shown, head):
     return figure
 
 
+def three_attentions(french, english, weights, layer):
+    """Of one layer, the mean over its heads: encoder, decoder, and from one to the other
+
+    weights: {"encoder": (L, H, S, S), "decoder": (L, H, U, U), "across": (L, H, U, S)}; english: about to be written
+    """
+    read = ["[SOS]", *english[:-1]]
+    figure, row = panels(1, 3, (12.5, 4.8))
+    for axes, (title, kind, queries, keys) in zip(row, (
+        ("encoder: French to French", "encoder", french, french),
+        ("decoder: English to English", "decoder", read, read),
+        ("across: about to be written, to French", "across", english, french),
+    )):  # fmt: skip
+        image = heat_map(axes, weights[kind][layer].mean(0), title, queries, keys, rotation=90, fontsize=10,
+                         cmap="Blues", vmin=0, vmax=1)  # fmt: skip
+    row[0].set_ylabel("word that attends")
+    figure.colorbar(image, ax=row, shrink=0.7, label="share of the row's attention")
+    figure.supxlabel("word attended to", fontsize=10)
+    figure.suptitle(f"Three kinds of attention, layer {layer + 1}, mean of its heads", fontsize=12)
+    return figure
+
+
+def overfitting(steps, losses):
+    """{part: loss} at these steps, with few sentences"""
+    figure, axes = panels(size=(8, 3.8))
+    curves(axes, steps, {name: [of[name] for of in losses] for name in losses[0]}, ["o-", "s--"], (BLUE, RED), ms=4)
+    axes.set(xlabel="step", ylabel="cross-entropy, nats per word", ylim=(0, None), xlim=(0, None),
+             title="2,400 sentence pairs: training and test part")  # fmt: skip
+    return figure
+
+
 def tree(table, found):
     """A tree of prefixes with their probabilities; the two sentences of `found`, {sentence: width}, are coloured"""
     figure, axes = panels(size=(9, 4))
@@ -149,17 +179,19 @@ def beams(widths, rows):
     """{model: [row of the table for each width]}"""
     figure, places = panels(1, 4, (12.5, 3.3))
     titles = {
-        "bleu": "BLEU", "log p": "mean ln p of the translations", "length": "words written per reference word",
-        "seconds": "seconds for all sentences",
+        "bleu": "BLEU minus that of width 1", "log p": "mean ln p of the translations",
+        "length": "words written per reference word", "seconds": "seconds for all sentences",
     }  # fmt: skip
     for axes, (key, title) in zip(places, titles.items()):
-        lines = {name: [row[key] for row in of] for name, of in rows.items()}
-        legend = "center right" if key == "bleu" else None
+        from_first = key == "bleu"                       # zoomed: the two models are far apart, each hardly changes
+        lines = {f"{name}, {of[0][key]:.3f}" if from_first else name:
+                 [row[key] - from_first * of[0][key] for row in of] for name, of in rows.items()}  # fmt: skip
+        legend = "best" if from_first else None
         curves(axes, list(widths), lines, "o-", colors=(BLUE, RED), legend=legend, ms=4)
         axes.set(title=title, xlabel="width of the beam")
         axes.title.set_fontsize(11)
         axes.set_xticks(list(widths))
-    places[0].set_ylim(0, 1.05)
+    level(places[0], 0)
     places[3].set_ylim(0, None)
     level(places[2], 1, "as long as the references", place=1, shift=(0, 7))
     return figure
