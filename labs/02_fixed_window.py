@@ -384,6 +384,8 @@ def concatenate(x):
 
 COMPOSE = {"sum": ops.sum_pool, "mean": mean, "maximum": ops.max_pool, "product": ops.product_pool,
            "concatenation": concatenate}
+
+# %%
 X = small_table[np.stack(phrases)]                       # (2, T, n): two phrases of T = 3 words, n = 8
 composed = {}
 

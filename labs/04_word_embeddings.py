@@ -586,7 +586,7 @@ def questions_of(words):
     forth = [(*first, *second) for first in couples for second in couples if first[0] != second[0]]
     return np.array([*forth, *((b, a, t, s) for a, b, s, t in forth)])
 
-
+# %%
 print(f"\n  the answer is among five; in brackets: without the offset\n  {'':<10}{'questions':>10}"
       f"{'C, n = 256':>18}{'√C, n = 64':>18}{'PPMI, n = 64':>18}")  # fmt: skip
 shares = {}

@@ -98,5 +98,5 @@ def test_reciting(smoothing):
 @pytest.mark.exhaustive
 def test_bad_input(smoothing):
     wrong = part(smoothing, "4. Invalid settings", "\x00")
-    assert "order is 0, expected 1 to 7: the words in a gram, with the predicted one" in wrong
+    assert "order is 0, expected a whole number of at least 1" in wrong
     assert wrong.count("UserError") == 5
