@@ -166,7 +166,7 @@ def test_the_real_program_is_terminated_and_goes_on(tmp_path):
     wait_for(tmp_path / "run" / "metrics.csv", program)
     second = start(tmp_path, "--run", "run")             # a second one is told so
     assert second.wait() == 2
-    assert "is not empty" in second.stderr.read()
+    assert "is writing to" in second.stderr.read()
     resumed = subprocess.run([*PROGRAM, "train", "--resume", "run"], cwd=tmp_path,
                              capture_output=True, text=True, check=False)  # fmt: skip
     assert resumed.returncode == 2

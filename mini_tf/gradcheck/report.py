@@ -119,6 +119,10 @@ class TensorReport:
         return sum(c.judged for c in self.comparisons)
 
     @property
+    def set_aside(self) -> int:
+        return sum(c.set_aside for c in self.comparisons)
+
+    @property
     def worst(self) -> Comparison | None:
         """The Comparison to show: the first that is wrong, else the one with the largest error, or None"""
         return max(self.comparisons, key=lambda c: (c.wrong, 0 if c.wrong else c.error), default=None)
@@ -127,11 +131,11 @@ class TensorReport:
     def sentence(self) -> str:
         """The verdict on this gradient, in words: what is wrong first"""
         c = self.worst
-        set_aside, noise = (sum(getattr(c, what) for c in self.comparisons) for what in ("set_aside", "below_noise"))
+        noise = sum(c.below_noise for c in self.comparisons)
         points = {2: " at two points", 3: " at three points"}.get(len(self.comparisons), "")
         said = f"right in {self.judged:,} entries{points}" if self.judged else "not tested"
         said = c.sentence if c and c.wrong else said
-        said += f", {set_aside:,} set aside at a kink" if set_aside else ""
+        said += f", {self.set_aside:,} set aside at a kink" if self.set_aside else ""
         said += f", {noise:,} below the noise" if noise else ""
         if c and (d := c.directions):
             said += f"; {c.judged:,} of {c.size:,} entries, and {d.judged} random directions through all: an entry " \

@@ -83,7 +83,7 @@ def test_a_training_gives_the_same_losses_and_one_note(tmp_path, monkeypatch):
                              env=os.environ | {"PYTHONPATH": str(ROOT)}).stdout  # fmt: skip
 
     def losses(text):
-        return [line for line in text.splitlines() if line.startswith(("step", " model", " by how often"))]
+        return [line for line in text.splitlines() if line.startswith(("step", "model", "guessing by word frequency"))]
 
     assert len(losses(out)) == 5
     assert losses(out) == losses(with_it)

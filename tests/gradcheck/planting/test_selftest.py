@@ -23,7 +23,7 @@ def test_no_mutant_of_an_op_or_a_layer_is_missed(name, rng):
     f, inputs, params = EXAMPLES[name](rng)
     result = self_test(f, *inputs, params=params)
     assert result, result
-    assert 5 <= len(result.caught) <= MOST
+    assert 4 <= len(result.caught) <= MOST
 
 
 def test_a_blind_checker_is_found_out(rng, monkeypatch):
