@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from types import FunctionType
 from typing import Any, NamedTuple
+from warnings import catch_warnings
 
 from mini_tf import kernels
 from mini_tf.gradcheck.program import functions_that_run
@@ -42,7 +43,8 @@ def planted(bug: Bug) -> Iterator[None]:
     the bug at once, and loses it at the end of the block, even after an exception.
     Raises ValueError unless `find` occurs exactly once in the source, and if the source is not available.
     """
-    with check_lock, kernels.reference_only():                 # an op's twin would not have the bug
+    on_purpose = catch_warnings(action="ignore", category=kernels.FormulaEdited)
+    with check_lock, kernels.reference_only(), on_purpose:     # an op's twin would not have the bug
         source, at = _place(bug)
         text = source.file.text
         wrong = text[:at] + bug.replace + text[at + len(bug.find) :]
