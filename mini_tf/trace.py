@@ -58,7 +58,6 @@ class Call:
     ended: int | None = None                             # its rank in the order in which backwards ended
     error: BaseException | None = None                   # what its backward raised, unless a call inside it did
     owner: Any = None        # a mark of the object whose method it is, for objects that are not layers
-    is_going_back: bool = False                          # a backward called it: what it recomputes needs no backward
 
     def __deepcopy__(self, memo):
         return self

@@ -6,7 +6,7 @@ from mini_tf import ops
 from mini_tf.backend import array_module, to_device_of, to_host
 from mini_tf.checks import generator
 from mini_tf.errors import UserError
-from mini_tf.layers import Dropout, Embedding, Linear, TiedReadout
+from mini_tf.layers import Dropout, Embedding, Linear, TiedReadout, chain_rule
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.layers.gated import CELLS, BothDirections, GatedLayer, of_h
 from mini_tf.layers.linear import normal
@@ -99,19 +99,13 @@ class RecurrentTranslator(TranslationModel):
     def encode(self, ids: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:
         """The encoder's states z (B, S, k), of both directions"""
         words, embedding_backward = self.source_table(ids)
-        x, present = self.scale * words, to_device_of(to_host(ids) != ABSENT, words)
-        backwards: list[Backward] = []
+        x, present = self.scale * words, words_present(ids, words)
+        backwards: list[Backward] = [embedding_backward, lambda dx: self.scale * dx]
         for layer in self.encoder:
             x, dropout_backward = self.dropout(x, rng)
             x, layer_backward = layer(x, present)
             backwards += dropout_backward, layer_backward
-
-        def backward(dz: Array) -> None:
-            for step in reversed(backwards):
-                dz = step(dz)
-            embedding_backward(self.scale * dz)
-
-        return x, backward
+        return x, chain_rule(backwards)
 
     def first(self, z: Array) -> tuple[list[Array], Backward]:
         """The decoder's first states: (parts, B, k) for each layer"""
@@ -226,7 +220,13 @@ class RecurrentWriter:
         self.mask = None if self.mask is None else self.mask[sentences]
 
 
-def mask_of(source: Array, z: Array) -> Array | None:
-    """Which words are there: bool (B, 1, S), beside z; None if all are"""
+def words_present(source: Array, reference: Array) -> Array | None:
+    """Which words are there: bool (B, S), on the device of `reference`; None if all are"""
     present = to_host(source) != ABSENT
-    return None if present.all() else to_device_of(present[:, None], z)
+    return None if present.all() else to_device_of(present, reference)
+
+
+def mask_of(source: Array, z: Array) -> Array | None:
+    """`words_present` as a mask for attention: (B, 1, S)"""
+    present = words_present(source, z)
+    return None if present is None else present[:, None]

@@ -39,6 +39,16 @@ def agree(layer, theirs, suffix):
         np.testing.assert_allclose(layer.b_g.grad, grads["bias_hh"][-layer.b_g.data.size :], atol=1e-12)
 
 
+def assert_same_on_packed_texts(torch, theirs, x, dh, h, dx):
+    """PyTorch's layer, which skips padding, gives the same h and dx, to 1e-12; its weights get their gradients."""
+    their_x = torch.tensor(x, requires_grad=True)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(their_x, torch.tensor(LENGTHS), batch_first=True, enforce_sorted=False)
+    their_h, _ = torch.nn.utils.rnn.pad_packed_sequence(theirs(packed)[0], batch_first=True)
+    (their_h * torch.tensor(dh)).sum().backward()
+    np.testing.assert_allclose(h * PRESENT[..., None], their_h.detach().numpy(), atol=1e-12)
+    np.testing.assert_allclose(dx, their_x.grad.numpy(), atol=1e-12)
+
+
 @pytest.mark.parametrize("cell", gated.CELLS)
 def test_two_layers_on_texts_of_several_lengths_are_pytorchs(cell, rng):
     torch, theirs = torchs(cell, 2, both=False)
@@ -55,12 +65,7 @@ def test_two_layers_on_texts_of_several_lengths_are_pytorchs(cell, rng):
     for states, layer_backward in reversed(backwards):
         dx = layer_backward(gated.of_h(dx, states))
 
-    their_x = torch.tensor(x, requires_grad=True)
-    packed = torch.nn.utils.rnn.pack_padded_sequence(their_x, torch.tensor(LENGTHS), batch_first=True, enforce_sorted=False)
-    their_h, _ = torch.nn.utils.rnn.pad_packed_sequence(theirs(packed)[0], batch_first=True)
-    (their_h * torch.tensor(dh)).sum().backward()
-    np.testing.assert_allclose(h * PRESENT[..., None], their_h.detach().numpy(), atol=1e-12)
-    np.testing.assert_allclose(dx, their_x.grad.numpy(), atol=1e-12)
+    assert_same_on_packed_texts(torch, theirs, x, dh, h, dx)
     for number, layer in enumerate(stack):
         agree(layer, theirs, f"l{number}")
 
@@ -75,12 +80,7 @@ def test_both_directions_on_texts_of_several_lengths_are_pytorchs(cell, rng):
     h, backward = layer(x, PRESENT)
     dx = backward(dh)
 
-    their_x = torch.tensor(x, requires_grad=True)
-    packed = torch.nn.utils.rnn.pack_padded_sequence(their_x, torch.tensor(LENGTHS), batch_first=True, enforce_sorted=False)
-    their_h, _ = torch.nn.utils.rnn.pad_packed_sequence(theirs(packed)[0], batch_first=True)
-    (their_h * torch.tensor(dh)).sum().backward()
-    np.testing.assert_allclose(h * PRESENT[..., None], their_h.detach().numpy(), atol=1e-12)
-    np.testing.assert_allclose(dx, their_x.grad.numpy(), atol=1e-12)
+    assert_same_on_packed_texts(torch, theirs, x, dh, h, dx)
     agree(layer.forwards, theirs, "l0")
     agree(layer.backwards, theirs, "l0_reverse")
 
