@@ -90,6 +90,33 @@ HINTS = {
             "key itself wants (…, Tk, m), and scale.",
         ],
     },
+    "07_lstm": {
+        "do": [
+            "h_t = o·tanh(c_t) is a product, entry by entry, and o is one of its factors. How fast does h rise with o?",
+            "That times dh: nothing else in this step uses o.",
+        ],
+        "dc": [
+            "The other factor is tanh(c_t), and tanh has the slope 1 − tanh². How fast does h_t rise with c_t?",
+            "But c_t acts on two things, h_t and the next step's c. What came back from there is dc_next: add it.",
+        ],
+        "dc_next": [
+            "And the fourth factor, c_{t−1}: this is handed to step t − 1, which is the next round of this loop.",
+            "c_t = f·c_{t−1} + i·g: by what was c_{t−1} multiplied? By no matrix.",
+        ],
+        "da": [
+            "Back through the gates: i, f and o are σ of three parts of a, and g is tanh of one. σ has the slope "
+            "σ·(1 − σ), and tanh 1 − tanh²; i, f, o and g are these values already.",
+            "np.concatenate([…], axis=1) makes one array of the four parts, in the order in which a was cut.",
+        ],
+        "dh_next": [
+            "The second map, with h_{t−1} in the place of x_t: what does h_{t−1} get, and hand to the step before?",
+            "dx[:, t] is what x_t gets. By which matrix was h_{t−1} multiplied?",
+        ],
+        "dWh": [
+            "All steps use the same Wh, so its gradients add up.",
+            "The line for dWx shows how; h_before is h_{t−1}, (B, k).",
+        ],
+    },
 }
 
 EXERCISES = {stem: [Blank(f"{stem[3:]}.backward", hints, command)] for stem, hints in HINTS.items()}
