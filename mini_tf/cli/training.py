@@ -81,10 +81,10 @@ def train(
         refuse_beside_resume(context)
         with Run.resume(resume) if group.first else NullRun(resume) as folder, resumable(folder):
             folder.rescue = rescue
-            if group.of_first(folder.is_finished()):
+            if group.broadcast(folder.is_finished()):
                 note(f"{resume} is finished: there is nothing to resume. How it went: mini-tf doctor {resume}")
                 return
-            chosen, folder.command, steps, seed = resumed(resume, group.of_first(folder.config()))
+            chosen, folder.command, steps, seed = resumed(resume, group.broadcast(folder.config()))
             train_and_show(folder, chosen, folder.command, steps, seed, device)
         return
     chosen = with_settings(preset_named(preset), settings or [])
@@ -103,7 +103,7 @@ def train(
     if rescue is not None and rescue.exists() and not (rescue.is_dir() and not any(rescue.iterdir())):
         raise UserError(f"--rescue {rescue} exists and is not an empty folder, expected a new or an empty one")
     with Run.new(run, chosen.name) if group.first else NullRun(run) as folder, resumable(folder):
-        group.of_first(None)                              # here the others learn if the folder cannot be made
+        group.broadcast(None)                              # here the others learn if the folder cannot be made
         folder.command = {"path": full_name(path)} | more
         folder.rescue = rescue
         train_and_show(folder, chosen, {"path": path} | more, steps, seed, device)

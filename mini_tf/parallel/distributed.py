@@ -58,14 +58,14 @@ class DistributedTraining(Training):
     def origin(self, batch: Any) -> str:
         """Where the numbers come from that are not finite: what the first process that finds it says."""
         rows, _ = self.share(batch)
-        texts = self.group.everybody(not_finite.origin(
+        texts = self.group.all_gather(not_finite.origin(
             self.model, lambda: loss_of_share(self.model, batch, rows, self.rng), self.rng
         ))  # fmt: skip
         rank = next((rank for rank, text in enumerate(texts) if text != not_finite.NOTHING), 0)
         return f"On process {rank}: {texts[rank]}"
 
     def seen(self, health: Health, squares: dict[str, float]) -> None:
-        health.alive = self.group.anywhere(health.alive)
+        health.alive = self.group.logical_or(health.alive)
         super().seen(health, squares)
 
     # A fit ---------------------------------------------------------------------------------------------------------
@@ -76,12 +76,12 @@ class DistributedTraining(Training):
 
     def measure(self, validate: Callable[[], float]) -> float:
         """The validation loss of rank 0, by which all stop at the same step."""
-        loss = self.group.of_first(super().measure(validate))
-        self.group.check_alike(self.parameters)
+        loss = self.group.broadcast(super().measure(validate))
+        self.group.check_equal_parameters(self.parameters)
         return loss
 
     def agreed(self, signal: int | None) -> int | None:
-        return int(self.group.highest(signal or 0)) or None
+        return int(self.group.maximum(signal or 0)) or None
 
     def end(self) -> None:
         super().end()
@@ -96,7 +96,7 @@ class DistributedTraining(Training):
     def state(self) -> tuple[dict[str, Array], dict[str, Any]]:
         arrays, numbers = super().state()
         for name in PER_EXAMPLE & arrays.keys():
-            arrays[name] = np.concatenate(self.group.ask(self, "carried_rows", name.removeprefix("model/")))
+            arrays[name] = np.concatenate(self.group.gather(self, "carried_rows", name.removeprefix("model/")))
         return arrays, numbers
 
     def restore(self, arrays: dict[str, Array], numbers: dict[str, Any]) -> None:

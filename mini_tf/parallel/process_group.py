@@ -48,8 +48,8 @@ class ProcessGroup(SingleProcess):
         """The sums of the processes' numbers."""
         return self._gathered(numbers).sum(0).tolist()
 
-    def highest(self, number: float) -> float:
-        """The highest of the processes' numbers."""
+    def maximum(self, number: float) -> float:
+        """The maximum of the processes' numbers."""
         return self._gathered([number]).max().item()
 
     def _gathered(self, numbers):
@@ -58,33 +58,33 @@ class ProcessGroup(SingleProcess):
         self.comm.Allgather(np.array(numbers, dtype=np.float64), gathered)
         return gathered
 
-    def anywhere(self, masks: list[Array]) -> list[Array]:
+    def logical_or(self, masks: list[Array]) -> list[Array]:
         """A list of bool arrays, each True wherever it is True in one of the processes."""
-        return [np.any(of_all, axis=0) for of_all in zip(*self.everybody([to_host(mask) for mask in masks]))]
+        return [np.any(of_all, axis=0) for of_all in zip(*self.all_gather([to_host(mask) for mask in masks]))]
 
-    def of_first(self, value: Any) -> Any:
-        return self.everybody(value)[0]
+    def broadcast(self, value: Any) -> Any:
+        return self.all_gather(value)[0]
 
-    def everybody(self, value: Any) -> list[Any]:
+    def all_gather(self, value: Any) -> list[Any]:
         """The values of all processes, in the order of their ranks. Raises Ended if one of them has failed."""
-        self._arrive(np.inf)
+        self._barrier(np.inf)
         found = self.meetings.allgather((None, False, value))
         if failed := failures(found):
             raise Ended(failed)
         return [value for *_, value in found]
 
     def on_one_machine(self) -> bool:
-        return len(set(self.everybody(MPI.Get_processor_name()))) == 1
+        return len(set(self.all_gather(MPI.Get_processor_name()))) == 1
 
     # Beginning and end ---------------------------------------------------------------------------------------------
 
-    def check_in(self, rows: int | None = None, **same) -> None:
+    def check_equal(self, rows: int | None = None, **same) -> None:
         if rows is not None:
             self.check_rows(rows)
-        everybody = self.everybody(json.loads(json.dumps(same)))
+        gathered = self.all_gather(json.loads(json.dumps(same)))
         for name in same:
-            for rank, theirs in enumerate(everybody):
-                odd, here, there = first_difference(name, theirs[name], everybody[0][name])
+            for rank, theirs in enumerate(gathered):
+                odd, here, there = first_difference(name, theirs[name], gathered[0][name])
                 if here != there:
                     raise UserError(f"process {rank} has another {name} than process 0: "
                                     f"{f'{odd} is ' if odd != name else ''}{here} instead of {there}; start all with "
@@ -96,7 +96,7 @@ class ProcessGroup(SingleProcess):
             raise UserError(f"a batch has {B} rows, too few for {self.size} processes, which need one each; start at "
                             f"most {B}, or take larger batches")  # fmt: skip
 
-    def _arrive(self, patience):
+    def _barrier(self, patience):
         """Wait for all processes, at most this many seconds, without keeping the processor busy; True if all came."""
         start, request = time.monotonic(), self.meetings.Ibarrier()
         while not request.Test():
@@ -116,13 +116,13 @@ class ProcessGroup(SingleProcess):
         if self.serving:
             self._tell(["end"])
             self.serving = False
-        if not self._arrive(PATIENCE if failed is not None and not self.preparing else np.inf):
+        if not self._barrier(PATIENCE if failed is not None and not self.preparing else np.inf):
             return None
         return failures(self.meetings.allgather((failed, True, None)))
 
     # Files, which only rank 0 writes --------------------------------------------------------------------------------
 
-    def work_of_first(self, work: Callable[[], Any], training: "Training") -> Any:
+    def run_on_rank_0(self, work: Callable[[], Any], training: "Training") -> Any:
         if not self.first:
             return self._serve(training)
         self.serving = True                              # after an error in the work, `leave` tells the others
@@ -146,42 +146,42 @@ class ProcessGroup(SingleProcess):
         for rank in range(1, self.size):
             self.meetings.send(what, rank, WORK)
 
-    def ask(self, training: "Training", *what: str) -> list[Any]:
+    def gather(self, training: "Training", *what: str) -> list[Any]:
         """On rank 0: [training.METHOD(*arguments) of each process]; what: METHOD, *arguments"""
         if not self.serving:
             raise RuntimeError("parts of this training's state are on other processes, which are not waiting: save it "
-                               "inside group.work_of_first")  # fmt: skip
+                               "inside group.run_on_rank_0")  # fmt: skip
         self._tell(what)
         method, *arguments = what
         return self.meetings.gather(getattr(training, method)(*arguments)) or []
 
-    def start_alike(self, training: "Training", found: tuple[dict[str, Array], dict[str, Any]] | None) -> None:
+    def synchronize(self, training: "Training", found: tuple[dict[str, Array], dict[str, Any]] | None) -> None:
         own, numbers = found or ({}, None)
-        numbers = self.of_first(numbers)
+        numbers = self.broadcast(numbers)
         self.preparing, self.busy = False, True
         if numbers is None:
             for parameter in training.parameters.values():
-                parameter.data[...] = self._array_of_first(parameter.data)
+                parameter.data[...] = self._broadcast_array(parameter.data)
             return
-        shapes = self.of_first({name: (x.shape, x.dtype.str) for name, x in own.items()})
+        shapes = self.broadcast({name: (x.shape, x.dtype.str) for name, x in own.items()})
         arrays = {}
         for name, (shape, dtype) in shapes.items():
-            arrays[name] = self._array_of_first(own[name] if self.first else np.empty(shape, dtype))
+            arrays[name] = self._broadcast_array(own[name] if self.first else np.empty(shape, dtype))
         if not self.first:
             training.restore(arrays, numbers)
 
-    def _array_of_first(self, array):
+    def _broadcast_array(self, array):
         host = np.ascontiguousarray(to_host(array))
         self.comm.Bcast(host)
         return to_device_of(host, array)
 
-    def check_alike(self, parameters: dict[str, Parameter]) -> None:
+    def check_equal_parameters(self, parameters: dict[str, Parameter]) -> None:
         """Raises UserError if the processes no longer have the same parameters."""
         sums = []
         for parameter in parameters.values():
             bits = np.ascontiguousarray(to_host(parameter.data)).reshape(-1).view(np.uint32)
             sums.append(int(bits.sum(dtype=np.uint64)))
-        if len({tuple(of) for of in self.everybody(sums)}) > 1:
+        if len({tuple(of) for of in self.all_gather(sums)}) > 1:
             raise UserError("the processes no longer have the same parameters, although they began with the same and "
                             "made the same steps; is the memory of one machine at fault, or its network? --resume "
                             "goes on from the last state that was saved")  # fmt: skip

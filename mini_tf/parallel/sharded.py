@@ -94,7 +94,7 @@ class ShardedTraining(DistributedTraining):
 
     def memory(self) -> dict[str, dict[str, Any]]:
         kinds: dict[str, dict[str, Any]] = {}            # which: {name: a number, or the dtype of an array}
-        for theirs in self.group.ask(self, "memory_kinds"):
+        for theirs in self.group.gather(self, "memory_kinds"):
             for which, of in theirs.items():
                 kinds.setdefault(which, {}).update(of)
         return {
@@ -138,7 +138,7 @@ class FromAll:
     def __init__(self, training: ShardedTraining, which: str, name: str, dtype: str):
         data = training.parameters[name].data
         self.shape, self.size, self.ndim, self.dtype = data.shape, data.size, data.ndim, np.dtype(dtype)
-        self.fetch = lambda: training.group.ask(training, "memory_slice", which, name)
+        self.fetch = lambda: training.group.gather(training, "memory_slice", which, name)
 
     def __call__(self) -> Array:
         return np.concatenate([piece for piece in self.fetch() if piece is not None]).reshape(self.shape)

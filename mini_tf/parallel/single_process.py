@@ -43,7 +43,7 @@ class SingleProcess:
         """The mean loss of all parts, of which each process measures some."""
         return mean_of(parts)
 
-    def of_first(self, value: Any) -> Any:
+    def broadcast(self, value: Any) -> Any:
         """Rank 0's value, on every process; JSON has to be able to hold it."""
         return value
 
@@ -51,16 +51,16 @@ class SingleProcess:
         """Whether all processes are on the same machine."""
         return True
 
-    def check_in(self, rows: int | None = None, **same) -> None:
+    def check_equal(self, rows: int | None = None, **same) -> None:
         """Before a training: raise UserError on all processes unless each has the same values.
 
         rows: in a batch; each process needs one
         """
 
-    def start_alike(self, training: "Training", found: tuple[dict[str, Array], dict[str, Any]] | None) -> None:
+    def synchronize(self, training: "Training", found: tuple[dict[str, Array], dict[str, Any]] | None) -> None:
         """Every process gets rank 0's parameters, or the state, (arrays, numbers), that rank 0 has found."""
 
-    def work_of_first(self, work: Callable[[], Any], training: "Training") -> Any:
+    def run_on_rank_0(self, work: Callable[[], Any], training: "Training") -> Any:
         """work() on rank 0, such as writing files. The others wait, send what it asks for, and return None."""
         return work()
 

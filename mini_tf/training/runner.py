@@ -70,7 +70,7 @@ def train(
             run.finished(history)
             return results
 
-        results = group.work_of_first(report, training)
+        results = group.run_on_rank_0(report, training)
     return model, prepared, results or {}
 
 
@@ -93,9 +93,9 @@ def fit_into(
     Of several processes, only rank 0 writes the files, while the others wait.
     """
     with_moments, group = model.parameter_count() <= MOMENTS_UP_TO, join()
-    group.start_alike(training, run.restore(training, say))
+    group.synchronize(training, run.restore(training, say))
     if with_moments and training.step == 0:
-        group.work_of_first(lambda: run.save_moment(model, 0), training)
+        group.run_on_rank_0(lambda: run.save_moment(model, 0), training)
     band, complained = band_of(run.settings), set()
     took, saved = 0.0, time.monotonic()                  # how long the last state took to save, and when that was
 
@@ -129,11 +129,11 @@ def fit_into(
         def on_step(step, loss):
             show_step(step, loss)
             if with_moments and step == steps // 10:
-                group.work_of_first(lambda: run.save_moment(model, step), training)
+                group.run_on_rank_0(lambda: run.save_moment(model, step), training)
 
         watcher = Watcher(
-            on_step, on_row=lambda row, is_best: group.work_of_first(lambda: on_row(row, is_best), training),
-            on_stop=lambda: group.work_of_first(lambda: run.save_state(training), training),
+            on_step, on_row=lambda row, is_best: group.run_on_rank_0(lambda: on_row(row, is_best), training),
+            on_stop=lambda: group.run_on_rank_0(lambda: run.save_state(training), training),
         )  # fmt: skip
         return fit(training, steps, validate, preset.every, preset.patience, watcher)
 
@@ -165,7 +165,7 @@ def rescue_on_failure(run: Run, training: Training, model: Any) -> Iterator[None
         try:
             yield
         except NotFinite as error:
-            join().work_of_first(lambda: run.save_state(training), training)
+            join().run_on_rank_0(lambda: run.save_state(training), training)
             if not join().first:
                 raise Ended from None                    # rank 0 says it
             raise NotFinite(f"{error}. The state before this step is kept: {run.states()[-1][1]}") from None
@@ -201,7 +201,7 @@ def about(preset: Task, steps: int, seed: int, device: str, data: Any) -> dict[s
         "processor": platform.machine(),
     } | ({"tf32": True} if tf32_is_on() else {})  # fmt: skip
     config = {"settings": settings, "data": hash_of(data), "machine": machine}
-    group.check_in(
+    group.check_equal(
         rows=getattr(preset, "batch", None), settings=settings, data=config["data"], sharded=group.sharded,
         mini_tf=mini_tf.__version__, numpy=np.__version__,
     )  # fmt: skip

@@ -95,7 +95,7 @@ def steps_of(options):
         training.one_step()
         seconds.append(time.perf_counter() - start)
         waiting.append(training.sums.waited - before if group.size > 1 else 0.0)
-    peak = group.highest(peak_memory() / 1e6)
+    peak = group.maximum(peak_memory() / 1e6)
     sent = sum(p.data.nbytes for p in training.parameters.values() if p.trainable) if group.size > 1 else 0
     buckets = [bucket.numbers for bucket in buckets_of(training.parameters)] if group.size > 1 else []
     if group.first:
