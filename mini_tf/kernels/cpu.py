@@ -18,7 +18,7 @@ from mini_tf.kernels.gated import gru as gru
 from mini_tf.kernels.gated import lstm as lstm
 from mini_tf.kernels.memory import as_gradient, empty, product
 from mini_tf.kernels.threads import FOR_ONE_THREAD, in_parallel, pieces
-from mini_tf.ops.shapes import rows_of, sum_to, transpose
+from mini_tf.ops.shapes import as_matrix, sum_to, transpose
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -35,13 +35,13 @@ SHARED_BY_BLAS = 1 << 18     # multiplications in a product, from which on BLAS 
 
 def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Backward]:
     shape_x, shape_y = x.shape, (*x.shape[:-1], W.shape[1])
-    rows_x = rows_of(x)
+    rows_x = as_matrix(x)
     y = product(rows_x, W)
     if b is not None:
         y += b
 
     def backward(dy):                                    # keeps x, W and the shape of b
-        rows_dy = rows_of(as_gradient(dy, shape_y))
+        rows_dy = as_matrix(as_gradient(dy, shape_y))
         db = None if b is None else np.ones(len(rows_dy), np.float32) @ rows_dy  # faster than rows_dy.sum(0)
         if not W.flags.c_contiguous:                     # a transposed table: its gradient gets the table's own layout
             dx, dW = product(rows_dy, transpose(W)), transpose(product(transpose(rows_dy), rows_x))
@@ -277,7 +277,7 @@ def embedding(
     if least is None or not loops.all_within.machine_code(words, least, len(table)):
         return NotImplemented
     x = empty((*ids.shape, table.shape[1]))
-    in_pieces(loops.embedding, rows_of(x), rows(table), words)
+    in_pieces(loops.embedding, as_matrix(x), rows(table), words)
     shape_x, shape_table = x.shape, table.shape
 
     def backward(dx):                                    # keeps words and the shapes of x and table
@@ -353,7 +353,7 @@ def in_one_thread(loop: Loop, first_array: Array, *others: Any) -> None:
 
 def rows(x: Array) -> Array:
     """(…, k) → (rows, k), C-contiguous and writable, as loops need it; a copy only if x is not."""
-    return rows_of(for_loops(x))
+    return as_matrix(for_loops(x))
 
 
 def flat(x: Array) -> Array:

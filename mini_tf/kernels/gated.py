@@ -8,7 +8,7 @@ from types import NotImplementedType
 from mini_tf.kernels.compiling import compiled
 from mini_tf.kernels.elementary import ONE, ZERO, sigmoid, tanh
 from mini_tf.kernels.memory import as_gradient, empty, product
-from mini_tf.ops.shapes import rows_of, transpose
+from mini_tf.ops.shapes import as_matrix, transpose
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -103,7 +103,7 @@ def lstm(
             np.matmul(da[t], transpose(Wh), out=dh_next)
             dh_next += dh
         dWx, db, dx = to_below(by_step, Wx, da)
-        return dx, dh_next, dc, dWx, product(transpose(rows_of(h[:-1])), rows_of(da)), db, None
+        return dx, dh_next, dc, dWx, product(transpose(as_matrix(h[:-1])), as_matrix(da)), db, None
 
     return hc, backward
 
@@ -133,8 +133,8 @@ def gru(
             np.matmul(du[t], transpose(Wh), out=dh_next)
             dh_next += dh
         dWx, db, dx = to_below(by_step, Wx, da)
-        db_g = rows_of(du)[:, 2 * k :].sum(0)
-        return dx, dh_next, dWx, product(transpose(rows_of(h[:-1])), rows_of(du)), db, db_g, None
+        db_g = as_matrix(du)[:, 2 * k :].sum(0)
+        return dx, dh_next, dWx, product(transpose(as_matrix(h[:-1])), as_matrix(du)), db, db_g, None
 
     return states, backward
 
@@ -151,14 +151,14 @@ def words_of(present: Array | None, B: int, T: int) -> Array:
 
 def from_below(by_step: Array, Wx: Array, b: Array) -> Array:
     """x·Wx + b of all steps (T, B, gates)"""
-    a = product(rows_of(by_step), Wx)
+    a = product(as_matrix(by_step), Wx)
     a += b
     return a.reshape(*by_step.shape[:2], len(b))
 
 
 def to_below(by_step: Array, Wx: Array, da: Array) -> tuple[Array, Array, Array]:
     """dWx, db, dx"""
-    rows_da = rows_of(da)
+    rows_da = as_matrix(da)
     dx = product(rows_da, transpose(Wx)).reshape(by_step.shape)
     db = np.ones(len(rows_da), np.float32) @ rows_da
-    return product(transpose(rows_of(by_step)), rows_da), db, np.ascontiguousarray(dx.swapaxes(0, 1))
+    return product(transpose(as_matrix(by_step)), rows_da), db, np.ascontiguousarray(dx.swapaxes(0, 1))

@@ -3,8 +3,9 @@
 from typing import Any
 
 from mini_tf.backend import array_module
+from mini_tf.ops.activations import sigmoid
 from mini_tf.ops.op import op
-from mini_tf.ops.shapes import rows_of, sum_to, transpose
+from mini_tf.ops.shapes import as_matrix, sum_to, transpose
 from mini_tf.types import Array, Backward, Gradients
 
 
@@ -34,7 +35,7 @@ def lstm(
     hc = xp.empty((2, *x.shape[:2], k), x.dtype)
     for t in range(x.shape[1]):
         a = from_below[:, t] + h @ Wh                    # (B, 4k)
-        i, f, o = (sigmoid(xp, a[:, first : first + k]) for first in (0, k, 3 * k))
+        i, f, o = (sigmoid(a[:, first : first + k])[0] for first in (0, k, 3 * k))
         g = xp.tanh(a[:, 2 * k : 3 * k])
         before = h, c
         c = keep_absent(xp, present, t, f * c + i * g, c)
@@ -56,8 +57,8 @@ def lstm(
             da[:, t] = keep_absent(xp, present, t, xp.concatenate(slopes, axis=1), 0)
             dh_next = keep_absent(xp, present, t, da[:, t] @ transpose(Wh), dh)
             dc_next = keep_absent(xp, present, t, dcell * f, dc)
-        h_before, rows_da = xp.stack([step[0] for step in steps], axis=1), rows_of(da)   # h_0 … h_{T−1}; (B·T, 4k)
-        dWx, dWh = transpose(rows_of(x)) @ rows_da, transpose(rows_of(h_before)) @ rows_da
+        h_before = xp.stack([step[0] for step in steps], axis=1)         # (B, T, k): h_0 … h_{T−1}
+        dWx, dWh = transpose(as_matrix(x)) @ as_matrix(da), transpose(as_matrix(h_before)) @ as_matrix(da)
         return da @ transpose(Wx), dh_next, dc_next, dWx, dWh, sum_to(da, b.shape), None
 
     return hc, backward
@@ -89,7 +90,7 @@ def gru(
     states = xp.empty((*x.shape[:2], k), x.dtype)
     for t in range(x.shape[1]):
         a, u = from_below[:, t], h @ Wh                  # (B, 3k)
-        r, z = (sigmoid(xp, a[:, first : first + k] + u[:, first : first + k]) for first in (0, k))
+        r, z = (sigmoid(a[:, first : first + k] + u[:, first : first + k])[0] for first in (0, k))
         u_g = u[:, 2 * k :] + b_g
         g = xp.tanh(a[:, 2 * k :] + r * u_g)
         steps.append((h, r, z, g, u_g))
@@ -110,14 +111,10 @@ def gru(
             du[:, t] = keep_absent(xp, present, t, xp.concatenate((*gates, da_g * r), axis=1), 0)
             dh_next = keep_absent(xp, present, t, dh * z + du[:, t] @ transpose(Wh), dh)
         h_before = xp.stack([step[0] for step in steps], axis=1)         # (B, T, k): h_0 … h_{T−1}
-        dWx, dWh = transpose(rows_of(x)) @ rows_of(da), transpose(rows_of(h_before)) @ rows_of(du)
+        dWx, dWh = transpose(as_matrix(x)) @ as_matrix(da), transpose(as_matrix(h_before)) @ as_matrix(du)
         return da @ transpose(Wx), dh_next, dWx, dWh, sum_to(da, b.shape), sum_to(du[..., 2 * k :], b_g.shape), None
 
     return states, backward
-
-
-def sigmoid(xp: Any, a: Array) -> Array:
-    return 0.5 * (1 + xp.tanh(0.5 * a))                  # which cannot overflow
 
 
 def keep_absent(xp: Any, present: Array | None, t: int, new: Array, old: Array | float) -> Array:

@@ -1,7 +1,7 @@
 """The linear map, which does most of the arithmetic of a model."""
 
 from mini_tf.ops.op import op
-from mini_tf.ops.shapes import rows_of, sum_to, transpose
+from mini_tf.ops.shapes import as_matrix, sum_to, transpose
 from mini_tf.types import Array, Backward, Gradients
 
 
@@ -14,7 +14,7 @@ def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Backward]
     Source: ESE-2000 Lab 6, the products Q·X, K·X, V·X of equations (13)–(15) and the readout of Task 6.6
     """
     shape_x = x.shape
-    rows_x = rows_of(x)                                  # (rows, in)
+    rows_x = as_matrix(x)                                # (rows, in)
     y = (rows_x @ W).reshape(*x.shape[:-1], W.shape[1])
     if b is not None:
         y = y + b

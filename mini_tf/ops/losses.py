@@ -4,7 +4,7 @@ import math
 
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
-from mini_tf.ops.shapes import check_ids, rows_of
+from mini_tf.ops.shapes import as_matrix, check_ids
 from mini_tf.types import Array, Backward, Gradients
 
 
@@ -27,7 +27,7 @@ def cross_entropy(
     """
     xp = array_module(logits)
     shape = logits.shape
-    z, target = rows_of(logits), targets.reshape(-1)     # (N, c), (N,)
+    z, target = as_matrix(logits), targets.reshape(-1)   # (N, c), (N,)
     counted = xp.ones(target.shape, dtype=bool) if ignore is None else target != ignore
     rows = int(counted.sum())
     if rows == 0:

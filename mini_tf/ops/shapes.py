@@ -121,7 +121,7 @@ def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:
     return gradient.sum(axis=(*range(leading), *repeated), keepdims=True).reshape(shape)
 
 
-def rows_of(x: Array) -> Array:
+def as_matrix(x: Array) -> Array:
     """x as a matrix with a row for each of its vectors.  (…, k) → (rows, k)
 
     Unlike x.reshape(-1, k), it works for k = 0, too.

@@ -17,7 +17,7 @@ from types import NotImplementedType
 from mini_tf.backend import array_module
 from mini_tf.kernels.gpu.launching import contiguous, empty, launch, product
 from mini_tf.kernels.gpu.updates import adam, sum_of_squares  # noqa: F401, twins of ops/updates.py
-from mini_tf.ops.shapes import rows_of, sum_to, transpose
+from mini_tf.ops.shapes import as_matrix, sum_to, transpose
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -87,7 +87,7 @@ def gelu(x: Array, approximate: bool = False) -> tuple[Array, Backward]:
 
 def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Backward]:
     shape_x, shape_y = x.shape, (*x.shape[:-1], W.shape[1])
-    rows_x = rows_of(contiguous(x))
+    rows_x = as_matrix(contiguous(x))
     turned = not W.flags.c_contiguous                    # such as the table of word vectors, transposed
     W = contiguous(transpose(W)) if turned else W        # it gets its gradient in its own layout
     y = product(rows_x, W, B_transposed=turned)
@@ -95,7 +95,7 @@ def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Backward]
         on_entries("add_row", y.size, contiguous(b), y.shape[1], y.size, y)
 
     def backward(dy):                                    # keeps x, W and b
-        rows_dy = rows_of(as_gradient(dy, shape_y))
+        rows_dy = as_matrix(as_gradient(dy, shape_y))
         dx = product(rows_dy, W, B_transposed=not turned)
         dW = product(rows_dy, rows_x, True) if turned else product(rows_x, rows_dy, True)
         return dx.reshape(shape_x), transpose(dW) if turned else dW, None if b is None else column_sums(rows_dy)
