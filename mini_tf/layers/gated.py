@@ -47,6 +47,23 @@ class GatedLayer(Layer):
         """The states, and their backward, which gives dx and dstate and adds to the weights' gradients"""
         raise NotImplementedError
 
+    @property
+    def first(self) -> Array:
+        """The learned first state, as one row: (parts·k,)"""
+        assert self.start is not None                    # given up only by start=False
+        return self.start.data.reshape(-1)
+
+    def read_on(self, x: Array, state: Array | None) -> tuple[Array, Array, Backward]:
+        """h (B, T, k), from a state (B, parts·k) or the learned one; the last state; the backward dh → dx"""
+        given = None if state is None else state.reshape(len(state), self.parts, -1).swapaxes(0, 1)
+        states, states_backward = self(x, given)         # (parts, B, T, k)
+
+        def backward(dh: Array) -> Array:
+            came = states_backward(of_h(dh, states))
+            return came if given is None else came[0]    # a given state is a constant
+
+        return states[0], states[:, :, -1].swapaxes(0, 1).reshape(len(x), -1), backward
+
 
 class LSTM(GatedLayer):
     """c_t = f·c_{t−1} + i·g,   h_t = o·tanh(c_t);  x (B, T, n) → (2, B, T, k), the states h and the cells c: ops.lstm

@@ -28,7 +28,7 @@ class Recurrent(Layer):
         self.b: Parameter = Parameter(np.zeros(k, dtype))
 
     def __call__(self, x: Array, state: Array | None = None) -> tuple[Array, Backward]:
-        start = self.start(len(x)) if state is None else state
+        start = self.h0.data[None].repeat(len(x), axis=0) if state is None else state
         h, rnn_backward = ops.rnn(x, start, self.Wx.data, self.Wh.data, self.b.data, activation=self.activation)
 
         def backward(dh: Array) -> Array:
@@ -42,6 +42,12 @@ class Recurrent(Layer):
 
         return h, backward
 
-    def start(self, B: int) -> Array:
-        """h_0 for B texts: (B, k)"""
-        return self.h0.data[None].repeat(B, axis=0)
+    @property
+    def first(self) -> Array:
+        """The learned first state, as one row: (k,)"""
+        return self.h0.data
+
+    def read_on(self, x: Array, state: Array | None) -> tuple[Array, Array, Backward]:
+        """h (B, T, k), from a state, or from the learned one; the last state (B, k); the backward dh → dx"""
+        h, backward = self(x, state)
+        return h, h[:, -1], backward

@@ -6,7 +6,7 @@ from mini_tf.backend import array_module, to_device_of, to_host
 from mini_tf.checks import generator
 from mini_tf.layers import Dropout, Embedding, Layer, Linear, Parameter, Recurrent, chain_rule
 from mini_tf.layers.gated import CELLS as GATED
-from mini_tf.layers.gated import GatedLayer, of_h
+from mini_tf.layers.gated import GatedLayer
 from mini_tf.metrics import log_frequencies, log_softmax_at
 from mini_tf.models.objectives import next_word_cross_entropy
 from mini_tf.models.options import check_choice, check_embeddings, check_flags, check_rates, check_sizes, options_of
@@ -106,14 +106,14 @@ class RecurrentModel(TextModel, Layer):
         lasts, backwards = [], [embedding_backward]
         for layer, start in zip(layers, starts):
             x, dropout_backward = self.dropout(x, rng)
-            x, last, layer_backward = through(layer, x, start)   # (B, T, k)
+            x, last, layer_backward = layer.read_on(x, start)    # (B, T, k)
             lasts.append(last)
             backwards += dropout_backward, layer_backward
         return x, array_module(x).concatenate(lasts, axis=-1), chain_rule(backwards)
 
     def start(self, B: int) -> Array:
         """The state before any word, of B texts"""
-        starts = [start_of(layer) for layer in (self.recurrent, *self.above)]
+        starts = [layer.first for layer in (self.recurrent, *self.above)]
         return array_module(*starts).concatenate(starts)[None].repeat(B, axis=0)
 
     def predict(self, state: Array) -> Array:
@@ -158,29 +158,6 @@ class RecurrentModel(TextModel, Layer):
             if on_batch:
                 on_batch(max(first + len(words) - start, 0), len(ids) - start)
         return np.concatenate(log_p)
-
-
-def start_of(layer: Recurrent | GatedLayer) -> Array:
-    """The layer's learned first state, as one row: (parts·k,)"""
-    if isinstance(layer, Recurrent):
-        return layer.h0.data
-    assert layer.start is not None                               # given up only by start=False
-    return layer.start.data.reshape(-1)
-
-
-def through(layer: Recurrent | GatedLayer, x: Array, state: Array | None) -> tuple[Array, Array, Backward]:
-    """The layer's h (B, T, k); its last state as a row for each text; the backward dh → dx"""
-    if isinstance(layer, Recurrent):
-        h, layer_backward = layer(x, state)
-        return h, h[:, -1], layer_backward
-    given = None if state is None else state.reshape(len(state), layer.parts, -1).swapaxes(0, 1)
-    states, states_backward = layer(x, given)                    # (parts, B, T, k)
-
-    def backward(dh: Array) -> Array:
-        came = states_backward(of_h(dh, states))
-        return came if given is None else came[0]                # a given state is a constant
-
-    return states[0], states[:, :, -1].swapaxes(0, 1).reshape(len(x), -1), backward
 
 
 class StateReader:
