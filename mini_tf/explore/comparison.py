@@ -13,7 +13,7 @@ from mini_tf.explore.recording import Frame, Recorder
 from mini_tf.gradcheck import Report, gradcheck
 from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.planting.bugs import BUGS
-from mini_tf.gradcheck.planting.editing import Bug, place_of_edit, planted, repaired
+from mini_tf.gradcheck.planting.editing import Bug, planted, repaired
 from mini_tf.layers import Layer, Parameter
 from mini_tf.places import place
 from mini_tf.types import Array
@@ -88,8 +88,7 @@ def compare_bugs(
     for bug in map(bug_named, names or FAMOUS):
         if not names and (len(found) == SHOWN or full()):
             break
-        where = place_of_edit(bug)
-        with planted(bug):
+        with planted(bug) as where:
             other = _alternative(bug.name, bug.about, where, base, record())
             wrong, other.losses = ({}, []) if other.error else (_gradients(read), descent.losses())
         if names and not other.lines:

@@ -34,6 +34,7 @@ PRESENT = [[True, False, True], [False] * 3]
 CAUSAL = np.tri(T, dtype=bool) & np.ones((B, 1, T, T), dtype=bool)       # j ≤ i
 CAUSAL[1, ..., 0] = False                                # the second history's first query sees no key at all
 IS_WORD = [[True, True, False], [True] * 3]              # one text has padding at the end
+BEFORE: dict[str, Any] = {"norm": "before", "f": n + 1, "scale": 0.6, "dropout": 0.3}
 READ_OF_MORE = [[[[True] * T + [False]]], [[[False] * (T + 1)]]]         # all words but the last; then none
 
 
@@ -170,32 +171,29 @@ EXAMPLES = {
         ops.additive_attention, (B, T, m), (B, T + 1, m), (B, T + 1, n), (m,), [one for (one,) in READ_OF_MORE]
     ),
     "sum_to": op(broadcast_add, (B, n, n), (n, 1)),
-    "Linear": layer(lambda rng: layers.Linear(n, m, rng), (B, T, n)),
+    "Linear": layer(partial(layers.Linear, n, m), (B, T, n)),
     "LayerNorm": layer(lambda rng: layers.LayerNorm(n), (B, T, n)),
     "Dropout, training": layer(lambda rng: layers.Dropout(0.4), (B, T, n), training=True),
     "PositionalEncoding": layer(lambda rng: layers.PositionalEncoding(T, n), (B, T, n)),
     "LearnedPositions": layer(lambda rng: layers.LearnedPositions(T + 1, n, rng, 1.0), (B, T, n)),
     "ClassWord": layer(lambda rng: layers.ClassWord(n, rng, 1.0), (B, T, n)),
-    "MultiHeadAttention": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng), (B, T, n)),
-    "Recurrent": layer(lambda rng: layers.Recurrent(n, m, rng), (B, T, n)),
-    "LSTM": layer(lambda rng: layers.LSTM(n, 2, rng), (B, T, n)),
-    "GRU": layer(lambda rng: layers.GRU(n, 2, rng), (B, T, n)),
-    "BothDirections": layer(lambda rng: layers.BothDirections(n, 2, rng), (B, T, n), IS_WORD),
-    "MultiplicativeAttention": layer(lambda rng: layers.MultiplicativeAttention(n, m, rng), (B, T, n), (B, T + 1, m)),
-    "AdditiveAttention": layer(lambda rng: layers.AdditiveAttention(n, m, rng), (B, T, n), (B, T + 1, m)),
-    "FeedForward, gelu": layer(lambda rng: layers.FeedForward(n, m, rng, activation="gelu"), (B, T, n)),
-    "TransformerLayer": layer(lambda rng: layers.TransformerLayer(n, H, m, rng), (B, T, n)),
-    "TransformerLayer, layer norm": layer(
-        lambda rng: layers.TransformerLayer(n, H, m, rng, norm="after"), (B, T, n), CAUSAL
-    ),
+    "MultiHeadAttention": layer(partial(layers.MultiHeadAttention, n, H, m), (B, T, n)),
+    "Recurrent": layer(partial(layers.Recurrent, n, m), (B, T, n)),
+    "LSTM": layer(partial(layers.LSTM, n, 2), (B, T, n)),
+    "GRU": layer(partial(layers.GRU, n, 2), (B, T, n)),
+    "BothDirections": layer(partial(layers.BothDirections, n, 2), (B, T, n), IS_WORD),
+    "MultiplicativeAttention": layer(partial(layers.MultiplicativeAttention, n, m), (B, T, n), (B, T + 1, m)),
+    "AdditiveAttention": layer(partial(layers.AdditiveAttention, n, m), (B, T, n), (B, T + 1, m)),
+    "FeedForward, gelu": layer(partial(layers.FeedForward, n, m, activation="gelu"), (B, T, n)),
+    "TransformerLayer": layer(partial(layers.TransformerLayer, n, H, m), (B, T, n)),
+    "TransformerLayer, layer norm": layer(partial(layers.TransformerLayer, n, H, m, norm="after"), (B, T, n), CAUSAL),
     "TransformerLayer, norm before, training": layer(
-        lambda rng: layers.TransformerLayer(
-            n, H, m, rng, relu=False, norm="before", f=n + 1, scale=0.6, dropout=0.3, distances=True
-        ), (B, T, n), CAUSAL, training=True,
+        partial(layers.TransformerLayer, n, H, m, relu=False, distances=True, **BEFORE),
+        (B, T, n), CAUSAL, training=True,
     ),
     "DecoderLayer, norm before, training": layer(
-        lambda rng: layers.DecoderLayer(n, H, m, rng, f=n + 1, scale=0.6, norm="before", bias=True, dropout=0.3),
-        (B, T, n), (B, T + 1, n), CAUSAL, READ_OF_MORE, training=True,
+        partial(layers.DecoderLayer, n, H, m, bias=True, **BEFORE), (B, T, n), (B, T + 1, n), CAUSAL, READ_OF_MORE,
+        training=True,
     ),
     "one layer used twice, weights tied": layer(Twice, (B, n)),
     "one layer used twice, one vector": layer(Twice, (n,)),

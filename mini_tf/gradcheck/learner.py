@@ -3,10 +3,6 @@
     my_ops.py::affine           a function, or affine_forward with affine_backward
     my_ops.py::MLP              an object of a class; MLP.loss is its method loss
     net/layers.py::Hidden       in a file of a package
-
-    f, inputs, options = load("my_ops.py::softmax", shapes=["z=2,5"])
-    with running("my_ops.py::softmax"):
-        report = gradcheck(f, *inputs, **options)
 """
 
 import importlib

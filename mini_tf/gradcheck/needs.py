@@ -37,11 +37,6 @@ def weights_in(holders: dict[str, Any], names: Collection[str]) -> Weights:
     return found
 
 
-def without(found: Weights, constants: Collection[str]) -> Weights:
-    """The weights that are not constants; `batch` stands for all arrays in it, such as batch.0"""
-    return {name: w for name, w in found.items() if not any(f"{name}.".startswith(f"{one}.") for one in constants)}
-
-
 def chosen(entries: Sequence[tuple[str, str]], found: Weights, variables: dict[str, Any]) -> Weights:
     """{name: Weight} of what `params` means, [(name or "", path)]: weights that were found, or variables of the file"""
     weights: Weights = {}

@@ -243,8 +243,7 @@ class Report:
         at = f", backward at {self.place}" if self.place and not self.ok else ""
         return "\n  ".join([f"{self.verdict}: gradients of {self.name}{at}", *map(str, self.lines())])
 
-    def __repr__(self) -> str:
-        return self.explain()
+    __repr__ = explain
 
     def lines(self) -> list[Line]:
         """All lines below the verdict; the page shows the same"""

@@ -112,9 +112,7 @@ def source_in(text: str, function: FunctionType) -> Source:
     return Source(function, file, found[0])
 
 
-@lru_cache(32)
-def text_of(text: str) -> Text:
-    return Text(text)
+text_of = lru_cache(32)(Text)
 
 
 def first_line(node: Any) -> int:

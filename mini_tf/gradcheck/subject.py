@@ -1,9 +1,5 @@
 """What is checked: a function or an object with its inputs and weights, in float64, called as y, backward = forward().
 
-    subject = Subject(f, inputs)
-    y, backward = subject.forward()
-    gradients = backward(dy)             # {name: gradient}
-
 What needs a gradient: see `needs.py`; whose gradient is what: see `ownership.py`.
 """
 
@@ -15,7 +11,7 @@ from typing import Any
 
 from mini_tf.gradcheck.adapters import Adapter, Closure, adapted, bound, name_of, signature_of
 from mini_tf.gradcheck.errors import FAILURES, Refused
-from mini_tf.gradcheck.needs import chosen, is_layer, parameters_of, weights_in, without
+from mini_tf.gradcheck.needs import chosen, is_layer, parameters_of, weights_in
 from mini_tf.gradcheck.ownership import Ownership
 from mini_tf.gradcheck.weights import (
     FILE,
@@ -97,7 +93,9 @@ class Subject:
         self.holders[FILE] = space
         wanted = params.items() if isinstance(params, dict) else [("", path) for path in params or ()]
         self.chosen = [(name, path) for name, path in wanted if isinstance(path, str) and path not in self.params]
-        self.weights = chosen(self.chosen, found, space) if self.chosen else without(found, constants)
+        self.weights = chosen(self.chosen, found, space) if self.chosen else {
+            name: w for name, w in found.items() if not any(f"{name}.".startswith(f"{one}.") for one in constants)
+        }                                                # `batch` stands for all arrays in it, such as batch.0
         self.variables = {path[0] for w in self.weights.values() if w.owner == FILE
                           for path in (*w.paths, *w.gradient_paths) if path[0] in space}             # fmt: skip
         beside = [reached(self.holders[w.owner], path) for w in self.weights.values() for path in w.gradient_paths]

@@ -1,8 +1,4 @@
-"""The verdict: a gradient compared with measured slopes, at two points, and where a quick look finds more.
-
-    given      the point that came
-    generic    nothing is 0 or 1 there, and no two rows are alike
-    far        eight points with other signs and sizes, where one random direction is tried
+"""The verdict: a gradient compared with measured slopes, at the points of `points.py`.
 
 A gradient is wrong where it misses the measured slope by more than the measurement's uncertainty. Entries within a step
 of a kink have no slope: they are set aside, and counted.

@@ -1,11 +1,4 @@
-"""Weights in dicts, lists and objects: where they are, and by which names their gradients are found.
-
-The rules, and nothing beyond them:
-
-    the gradient of   W            is   dW, d_W, W_grad or grad_W, beside it; or grads["W"], of a dict beside it
-                      params["W"]       grads["W"] or grads["dW"];  params[i]: grads[i]
-                      Ws[i]             dWs[i], and so on: the first rule, for the list or dict that holds it
-                      W.data            W.grad
+"""Weights in dicts, lists and objects: where they are, and by which names, README.md's, their gradients are found.
 
 A path is a tuple of attributes, keys and indices: ("layers", 0, "W") is owner.layers[0].W. An array under two names is
 one array, so its gradient may go by either name.

@@ -16,7 +16,7 @@ from mini_tf.explore.comparison import (
 )
 from mini_tf.explore.page_data import PageData
 from mini_tf.gradcheck.learner import load
-from mini_tf.gradcheck.planting.editing import place_of_edit, planted
+from mini_tf.gradcheck.planting.editing import planted
 from mini_tf.gradcheck.report import Change, Report
 from mini_tf.places import place
 from tests.explore.conftest import decoded, tiny_reading
@@ -40,7 +40,7 @@ def compared(read, *names):
 def test_every_line_that_differs_is_marked_and_no_other(read):
     bug = bug_named("layer_norm: γ forgotten")
     pages, base, (found,), _ = compared(read, bug.name)
-    with planted(bug):
+    with planted(bug) as (_, edited):
         wrong = PageData(read.axes)
         other = wrong.record(read.run)
     assert len(other.lines) == len(base.lines)
@@ -54,7 +54,7 @@ def test_every_line_that_differs_is_marked_and_no_other(read):
             if name in changed:
                 np.testing.assert_array_equal(decoded(pages.store.arrays[changed[name]]), b)
     first = base.lines[min(found.lines)]
-    assert (first.frame.sheet.title, first.first) == ("layer_norm", place_of_edit(bug)[1])
+    assert (first.frame.sheet.title, first.first) == ("layer_norm", edited)
     assert any(base.lines[n].frame.sheet.title == "embedding" for n in found.lines)      # down to the word vectors
     assert found.edited.strip() == "g = dy"
     assert any(words.endswith("g = dy * gamma") for words in found.words)      # what the checker says makes it right
@@ -63,8 +63,8 @@ def test_every_line_that_differs_is_marked_and_no_other(read):
 def test_gradients_returned_under_other_names_are_marked(read):
     """`return dz, dz` for `return dz, dz * on`: the second is dy, whatever it is called."""
     pages, base, (found,), _ = compared(read, "residual_relu: pattern lost")
-    bug = bug_named("residual_relu: pattern lost")
-    edited = [n for n, line in enumerate(base.lines) if line.frame.sheet.title == "residual_relu" and line.first == place_of_edit(bug)[1]]
+    with planted(bug_named("residual_relu: pattern lost")) as (_, at):
+        edited = [n for n, line in enumerate(base.lines) if line.frame.sheet.title == "residual_relu" and line.first == at]
     assert len(edited) == 2                              # two layers
     for number in edited:
         assert "dy" in dict(found.lines[number])

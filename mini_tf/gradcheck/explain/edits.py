@@ -1,8 +1,4 @@
-"""Edits of the author's text: how they are written, what they cost, and those that are more than another value.
-
-An operand or a call dropped, sum and mean, axis, index, the letters of an einsum, the order of a product, = and +=,
-np.add.at, a statement dropped or moved, returned values exchanged, a copy missing.
-"""
+"""Edits of the author's text: how they are written, what they cost, and those that are more than another value."""
 
 import ast
 import math

@@ -1,11 +1,4 @@
-"""The author's code with a hook at each expression: its values are recorded, and replaced by others.
-
-    program = Program(target)
-    with program.running():
-        program.sites                                    # with their values and names
-        y, gradients = program.run(site, other_values)
-        program.measure(site)                            # its matrix
-"""
+"""The author's code with a hook at each expression: its values are recorded, and replaced by others."""
 
 import ast
 import sys
@@ -39,7 +32,7 @@ class Program:
         self.sites: list[Site] = []
         self._codes: dict[FunctionType, CodeType] = {}
         self.evidence.back_to_the_point()
-        for function in functions_that_run(lambda: self._subject.run(self.evidence.dy_again()), self.evidence.sound):
+        for function in functions_that_run(lambda: self._subject.run(self.evidence.dy), self.evidence.sound):
             with suppress(Unavailable, SyntaxError, StopIteration):
                 source = with_parameters(source_of(function))
                 sites = [*sites_in(source)]
@@ -108,14 +101,10 @@ class Program:
             site.scopes = [{**site.source.function.__globals__, **around, **scope} for scope in site.scopes]
         self._notes = {}
 
-    def backward_sites(self) -> list[Site]:
-        """The sites on which gradients may depend, but not y"""
-        return [site for site in self.sites if self.y is not None and site.scopes and self._is_backward(site)]
-
-    def _is_backward(self, site: Site) -> bool:
+    def is_backward(self, site: Site) -> bool:
         """Whether another value of the site leaves y as it is, and changes a gradient"""
-        ran = "backward" in site.phases
-        if not site.is_numeric:
+        ran = self.y is not None and "backward" in site.phases
+        if self.y is None or not site.is_numeric:
             return ran
         try:
             y, row = self.run(site, site.shaped(site.base + np.random.default_rng(0).uniform(0.3, 1, site.base.size)))

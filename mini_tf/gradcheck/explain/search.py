@@ -64,7 +64,7 @@ class Search:
         self.program: Program = Program(self.target)
         self._scope = cache(lambda site: Scope(site, self.program.sites))
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"), self.program.running():
-            self.sites = self.program.backward_sites()
+            self.sites = [site for site in self.program.sites if site.scopes and self.program.is_backward(site)]
             self._by_stages()
             self.hits.sort(key=lambda edit: edit.cost)
             self.lines = [site for site in self.sites if site.solution is not None and not site.is_parameter]

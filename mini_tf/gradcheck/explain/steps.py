@@ -76,10 +76,10 @@ def _calls_in(subject: Subject, evidence: Evidence) -> list[Any]:
     from mini_tf.trace import trace  # here, as it imports all of mini_tf's layers
 
     evidence.back_to_the_point()
-    functions = functions_that_run(lambda: subject.run(evidence.dy_again()))
+    functions = functions_that_run(lambda: subject.run(evidence.dy))
     try:
         with trace(lambda tracer: _watched(tracer, subject, functions)) as calls:
-            subject.run(evidence.dy_again())
+            subject.run(evidence.dy)
     except FAILURES:
         return []
     finally:
@@ -122,8 +122,8 @@ def _closure(tracer: Any, function: Author) -> Author:
     """The function, recorded where it returns y, backward; its inputs are copied, as the model may write into them"""
     @wraps(function)
     def call(*inputs: Any, **options: Any) -> Any:
-        run = _ignoring(function, inputs, options)
-        return tracer.watch(function.__name__, function, run, *_copied(inputs), **_copied(options))
+        copies, run = _copied((inputs, options)), lambda *_, **__: function(*inputs, **options)
+        return tracer.watch(function.__name__, function, run, *copies[0], **copies[1])
 
     return call
 
@@ -136,7 +136,7 @@ def _pair(tracer: Any, name: str, forward: Author, backward: Author, of_object: 
     def go(*inputs: Any, **options: Any) -> Any:
         copies = _copied(inputs)
         f, given = (copies[0], copies[1:]) if of_object else ((forward, backward), copies)
-        call, out = tracer.forward(name, f, _ignoring(forward, inputs, options), *given, **_copied(options))
+        call, out = tracer.forward(name, f, lambda *_, **__: forward(*inputs, **options), *given, **_copied(options))
         call.backward = backward
         waiting.setdefault(of_object and id(inputs[0]), []).append(call)
         return out
@@ -149,11 +149,6 @@ def _pair(tracer: Any, name: str, forward: Author, backward: Author, of_object: 
         return came
 
     return go, come_back
-
-
-def _ignoring(function: Author, inputs: tuple[Any, ...], options: dict[str, Any]) -> Author:
-    """A function that ignores its arguments and uses the model's own: the tracer has copies"""
-    return lambda *_, **__: function(*inputs, **options)
 
 
 def _copied(x: Any) -> Any:

@@ -97,7 +97,7 @@ def _read_as(evidence: Evidence, changed: Callable[[Any], Any], sums: bool = Fal
     """Inside the block, a guard x is read as changed(x). Yields a list that gets those that change, in words."""
     evidence.back_to_the_point()
     read, codes, guards = list[str](), {}, list[tuple[str, ast.expr]]()
-    for function in functions_that_run(lambda: evidence.subject.run(evidence.dy_again())):
+    for function in functions_that_run(lambda: evidence.subject.run(evidence.dy)):
         with suppress(Unavailable, SyntaxError, StopIteration):
             source = source_of(function)
             nodes = _guards_in(source.node, sums)

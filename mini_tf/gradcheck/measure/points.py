@@ -1,4 +1,4 @@
-"""The points at which a gradient is checked: the one given, a generic one, and a quick look at a few far ones.
+"""The points at which a gradient is checked: the one given, a generic one, and a quick look at eight far ones.
 
 Where γ = 1 and β = 0, a backward that forgets them is right by luck. At the generic point nothing is 0 or 1, and no two
 rows are alike. (Masks stay as they are.) Far ones take branches that those two may not take: a column that ReLU clips

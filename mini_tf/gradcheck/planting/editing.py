@@ -14,7 +14,7 @@ from warnings import catch_warnings
 from mini_tf import kernels
 from mini_tf.gradcheck.program import functions_that_run
 from mini_tf.gradcheck.report import Change
-from mini_tf.gradcheck.source import Source, Unavailable, compiled, running_as, source_of
+from mini_tf.gradcheck.source import Unavailable, compiled, running_as, source_of
 from mini_tf.gradcheck.verdict import check_lock
 from mini_tf.places import place
 
@@ -36,36 +36,24 @@ class Bug(NamedTuple):
 
 
 @contextmanager
-def planted(bug: Bug) -> Iterator[None]:
+def planted(bug: Bug) -> Iterator[tuple[str, int]]:
     """Inside the block, every caller of bug.target runs it with bug.find replaced by bug.replace.
 
-    The function object stays the same and gets the edited code. So every module, class and closure that holds it has
-    the bug at once, and loses it at the end of the block, even after an exception.
+    Yields (file, line) of what is edited. The function object stays the same and gets the edited code. So every module,
+    class and closure that holds it has the bug at once, and loses it at the end of the block, even after an exception.
     Raises ValueError unless `find` occurs exactly once in the source, and if the source is not available.
     """
     on_purpose = catch_warnings(action="ignore", category=kernels.FormulaEdited)
     with check_lock, kernels.reference_only(), on_purpose:     # an op's twin would not have the bug
-        source, at = _place(bug)
-        text = source.file.text
+        source = source_of(bug.target)
+        text, start = source.file.text, source.file.starts[source.node.lineno - 1]
+        if (times := text.count(bug.find, start, source.file.span(source.node)[1])) != 1:
+            name = source.function.__qualname__
+            raise ValueError(f"{name}: {bug.find!r} occurs {times} times in its source, expected once")
+        at = text.index(bug.find, start)
         wrong = text[:at] + bug.replace + text[at + len(bug.find) :]
         with running_as({source.function: compiled(source.function, wrong)}), _shown_as(source.path, wrong):
-            yield
-
-
-def place_of_edit(bug: Bug) -> tuple[str, int]:
-    """(file, line) of what is edited"""
-    source, at = _place(bug)
-    return source.path, source.file.line_of(at)
-
-
-def _place(bug: Bug) -> tuple[Source, int]:
-    """(Source of the function, position in its file of what is edited), which must be unique within the function"""
-    source = source_of(bug.target)
-    start, end = source.file.starts[source.node.lineno - 1], source.file.span(source.node)[1]
-    if (times := source.file.text.count(bug.find, start, end)) != 1:
-        name = source.function.__qualname__
-        raise ValueError(f"{name}: {bug.find!r} occurs {times} times in its source, expected once")
-    return source, source.file.text.index(bug.find, start)
+            yield source.path, source.file.line_of(at)
 
 
 @contextmanager
@@ -74,12 +62,10 @@ def repaired(changes: Sequence[Change], run: Callable[[], Any]) -> Iterator[tupl
 
     Yields (file, line) of the first. Raises ValueError or SyntaxError if one cannot be made within its line.
     """
-    functions, edits = functions_that_run(run), list[Bug]()
-    with ExitStack() as stack:
-        for change in changes:                           # each in the text that the one before has left
-            edits.append(_edit(change, functions))
-            stack.enter_context(planted(edits[-1]))
-        yield edits[0].target.__code__.co_filename, changes[0].line
+    functions = functions_that_run(run)
+    with ExitStack() as stack:                           # each in the text that the one before has left
+        places = [stack.enter_context(planted(_edit(change, functions))) for change in changes]
+        yield places[0][0], changes[0].line
 
 
 def _edit(change: Change, functions: Sequence[FunctionType]) -> Bug:

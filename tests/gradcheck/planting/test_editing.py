@@ -4,7 +4,7 @@ import linecache
 
 from mini_tf import layers, ops
 from mini_tf.gradcheck.planting.bugs import BUGS
-from mini_tf.gradcheck.planting.editing import Bug, place_of_edit, planted
+from mini_tf.gradcheck.planting.editing import Bug, planted
 from mini_tf.gradcheck.source import function_of, source_of
 from mini_tf.layers import Parameter
 from mini_tf.ops.attention import softmax
@@ -32,12 +32,11 @@ def test_the_bug_is_everywhere_and_gone_even_after_an_error(rng):
 
 def test_the_edited_code_keeps_its_place():
     bug = next(bug for bug in BUGS if bug.name == "TransformerLayer: residual path forgotten")
-    path, line = place_of_edit(bug)
-    assert bug.find in linecache.getline(path, line)
     right = function_of(bug.target).__code__
-    with planted(bug):
+    with planted(bug) as (path, line):
         wrong = function_of(bug.target).__code__
         assert bug.replace in linecache.getline(path, line)
+    assert bug.find in linecache.getline(path, line)
     assert function_of(bug.target).__code__ is right
     assert {code.co_filename for code in codes_inside(wrong)} == {path}
     assert (wrong.co_firstlineno, wrong.co_qualname) == (right.co_firstlineno, right.co_qualname)
