@@ -154,3 +154,19 @@ def checked_labels(name: str, labels: ArrayLike, classes: int) -> Array:
     if outside.size:
         raise UserError(f"{name}: entry {outside[0]} is {labels[outside[0]]}, expected classes from 0 to {classes - 1}")
     return labels.astype(np.int64)
+
+
+def checked_ids(ids: ArrayLike, size: int, where: str, least: int = 0) -> Array:
+    """ids as a flat int64 array. Raises UserError for other shapes and dtypes, and for ids not in least … size − 1."""
+    try:
+        ids = to_host(ids)
+    except ValueError:                                   # lists of different lengths
+        ids = np.asarray(None)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise UserError(f"{where}: ids have shape {ids.shape} and dtype {ids.dtype}, expected integers in one row: try "
+                        "vocabulary.encode(tokenize(text))")  # fmt: skip
+    outside = (ids < least) | (ids >= size)
+    if outside.any():
+        t = outside.argmax()
+        raise UserError(f"{where}: word {t} has the id {ids[t]}, expected ids from {least} to {size - 1}")
+    return ids.astype(np.int64)

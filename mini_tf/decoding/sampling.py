@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from mini_tf import ops
 from mini_tf.checks import check_rng, check_whole, is_number, shown
 from mini_tf.errors import UserError
-from mini_tf.metrics import no_nan, shifted_logits
-from mini_tf.models.text_model import TextModel, checked_ids
+from mini_tf.metrics import checked_ids, no_nan, shifted_logits
+from mini_tf.models.text_model import TextModel
 from mini_tf.types import Array
 
 import numpy as np

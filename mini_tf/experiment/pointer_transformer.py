@@ -23,7 +23,7 @@ from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_frequencies, log_softmax_at, no_nan
 from mini_tf.models.options import check_embeddings, check_rates, check_sizes, options_of
 from mini_tf.models.reading import CachedReader
-from mini_tf.models.text_model import TextModel, checked_ids, checked_start
+from mini_tf.models.text_model import TextModel, checked_text
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -187,8 +187,7 @@ class PointerTransformer(TextModel, Layer):
         readout, most of the work, is computed once for each word.
         Raises UserError for ids outside the vocabulary, and for weights that are NaN.
         """
-        ids = checked_ids(ids, self.c, "log_probabilities")
-        start = checked_start(ids, start)
+        ids, start = checked_text(ids, self.c, start)
         log_p, half = [np.zeros(0)], max(self.T // 2, 1)
         if start == 0 and len(ids):
             log_p.append(log_softmax_at(self.b.data[None], ids[:1]))

@@ -10,6 +10,7 @@ from typing import Any
 from mini_tf.backend import to_host
 from mini_tf.explore.arrays import is_float
 from mini_tf.gradcheck import Subject
+from mini_tf.gradcheck.adapters import Adapter
 from mini_tf.kernels import reference_only
 from mini_tf.trace import Call
 
@@ -20,9 +21,7 @@ FAR = 50.0               # e⁻⁵⁰ is negligible compared with 1
 
 def input_names(call: Call) -> list[str]:
     """The names of the call's positional arguments"""
-    parameters = inspect.signature(call.f).parameters.values()
-    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    return [*names, *(f"input_{i}" for i in range(len(names), len(call.inputs)))][: len(call.inputs)]
+    return Adapter(call.f, call.inputs).names
 
 
 def isolated(call: Call) -> Subject:

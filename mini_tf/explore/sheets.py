@@ -2,13 +2,13 @@
 
 import ast
 import inspect
-from functools import cached_property, lru_cache
+from functools import cached_property
 from types import CodeType
 from typing import Any
 
+from mini_tf.gradcheck.source import first_line, text_of
 from mini_tf.places import place
 
-parsed = lru_cache(32)(ast.parse)
 FOUND: dict[tuple[str, CodeType], "WrittenCode | None"] = {}         # by file; None if its source cannot be had
 
 
@@ -88,7 +88,7 @@ def _find(code):
         return None
     try:
         text = "".join(inspect.findsource(code)[0])
-        paths = list(_paths(parsed(text), [], (code.co_name, code.co_firstlineno)))
+        paths = list(_paths(text_of(text).tree, [], (code.co_name, code.co_firstlineno)))
     except (OSError, SyntaxError, TypeError):
         return None
     if len(paths) != 1:                                  # one line may begin several lambdas
@@ -106,11 +106,6 @@ def _paths(node, around, begins):
         if is_function and (getattr(child, "name", "<lambda>"), first_line(child)) == begins:
             yield path
         yield from _paths(child, path, begins)
-
-
-def first_line(node: Any) -> int:
-    """The number of the line at which a statement begins, of a function that of its first decorator"""
-    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
 
 
 def _collect(body, found):

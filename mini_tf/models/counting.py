@@ -17,9 +17,8 @@ from mini_tf.backend import to_host
 from mini_tf.checks import is_number
 from mini_tf.errors import UserError
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.metrics import checked_labels, log_softmax
+from mini_tf.metrics import checked_ids, checked_labels, log_softmax
 from mini_tf.models.options import check_sizes
-from mini_tf.models.text_model import checked_ids
 from mini_tf.types import Array, Backward
 
 import numpy as np

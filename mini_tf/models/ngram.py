@@ -16,8 +16,9 @@ from typing import Self
 
 from mini_tf.checks import check_whole, is_number
 from mini_tf.errors import UserError
+from mini_tf.metrics import checked_ids
 from mini_tf.models.options import check_choice, check_sizes
-from mini_tf.models.text_model import TextModel, checked_ids, checked_start
+from mini_tf.models.text_model import TextModel, checked_text
 from mini_tf.types import Array, Progress
 
 import numpy as np
@@ -272,8 +273,7 @@ class NGramModel(TextModel):
 
         Raises UserError when a probability is 0, which maximum likelihood alone can give.
         """
-        ids = checked_ids(ids, self.size, "log_probabilities")
-        start = checked_start(ids, start)
+        ids, start = checked_text(ids, self.size, start)
         first = max(start - self.T, 0)
         p = self.p_0[ids[first:]]
         for level, history, number in self._look_up(ids[first:]):
@@ -289,8 +289,7 @@ class NGramModel(TextModel):
 
     def matched(self, ids: ArrayLike, start: int = 0) -> Array:
         """The length in words of the longest known gram that ends at each word: 0 (the word is new) to `order`."""
-        ids = checked_ids(ids, self.size, "matched")
-        start = checked_start(ids, start)
+        ids, start = checked_text(ids, self.size, start, "matched")
         return np.sum([number != UNSEEN for _, _, number in self._look_up(ids)], axis=0)[start:]
 
     def logits(self, ids: Iterable[ArrayLike]) -> Array:

@@ -10,7 +10,7 @@ from mini_tf.layers.gated import GatedLayer
 from mini_tf.metrics import log_frequencies, log_softmax_at
 from mini_tf.models.objectives import next_word_cross_entropy
 from mini_tf.models.options import check_choice, check_embeddings, check_flags, check_rates, check_sizes, options_of
-from mini_tf.models.text_model import TextModel, checked_ids, checked_start
+from mini_tf.models.text_model import TextModel, checked_text
 from mini_tf.ops.recurrent import ACTIVATIONS
 from mini_tf.types import Array, Backward, Options, Progress
 
@@ -143,8 +143,7 @@ class RecurrentModel(TextModel, Layer):
         ids (words,); on_batch(done, of) is called after each piece, for a progress bar.
         Raises UserError for ids outside the vocabulary, and for weights that are NaN.
         """
-        ids = checked_ids(ids, self.c, "log_probabilities")
-        start = checked_start(ids, start)
+        ids, start = checked_text(ids, self.c, start)
         state, log_p = self.start(1), [np.zeros(0)]
         if start == 0 and len(ids):
             log_p.append(log_softmax_at(self.predict(state), ids[:1]))

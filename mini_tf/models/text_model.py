@@ -3,15 +3,13 @@
 import operator
 from typing import TYPE_CHECKING
 
-from mini_tf.backend import to_host
 from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
-from mini_tf.metrics import LossPart, mean_of
+from mini_tf.metrics import LossPart, checked_ids, mean_of
 from mini_tf.models.reading import CachedReader, WindowReader
 from mini_tf.models.saved import EmbeddingModel
 from mini_tf.types import Array, Progress
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
@@ -57,31 +55,16 @@ class TextModel(EmbeddingModel):
         return WindowReader(self)
 
 
-def checked_ids(ids: ArrayLike, size: int, where: str, least: int = 0) -> Array:
-    """ids as a flat int64 array. Raises UserError for other shapes and dtypes, and for ids not in least … size − 1."""
-    try:
-        ids = to_host(ids)
-    except ValueError:                                   # lists of different lengths
-        ids = np.asarray(None)
-    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-        raise UserError(f"{where}: ids have shape {ids.shape} and dtype {ids.dtype}, expected integers in one row: try "
-                        "vocabulary.encode(tokenize(text))")  # fmt: skip
-    outside = (ids < least) | (ids >= size)
-    if outside.any():
-        t = outside.argmax()
-        raise UserError(f"{where}: word {t} has the id {ids[t]}, expected ids from {least} to {size - 1}")
-    return ids.astype(np.int64)
-
-
-def checked_start(ids: Array, start: int) -> int:
-    """`start` as an int. Raises UserError unless it is 0 … len(ids)."""
+def checked_text(ids: ArrayLike, size: int, start: int, where: str = "log_probabilities") -> tuple[Array, int]:
+    """`checked_ids`, and `start` as an int. Raises UserError unless it is 0 … len(ids)."""
+    ids = checked_ids(ids, size, where)
     try:
         start = operator.index(start)
     except TypeError:
         raise UserError(f"start is {start!r}, expected a whole number") from None
     if not 0 <= start <= len(ids):
         raise UserError(f"start is {start}, expected 0 to {len(ids)}, the number of words")
-    return start
+    return ids, start
 
 
 def checked_long_enough(ids: Array, T: int) -> None:

@@ -10,7 +10,7 @@ from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import LossPart, log_softmax_at
 from mini_tf.models.objectives import next_word_cross_entropy
 from mini_tf.models.reading import CachedReader, WindowReader
-from mini_tf.models.text_model import TextModel, checked_ids, checked_long_enough, checked_start
+from mini_tf.models.text_model import TextModel, checked_long_enough, checked_text
 from mini_tf.types import Array, Progress
 
 import numpy as np
@@ -68,8 +68,7 @@ class WindowModel(TextModel, Layer):
         ids (words,); on_batch(done, of) is called after each batch, for a progress bar.
         Raises UserError for ids outside the vocabulary, and for weights that are NaN.
         """
-        ids = checked_ids(ids, self.c, "log_probabilities")
-        start = checked_start(ids, start)
+        ids, start = checked_text(ids, self.c, start)
         log_p, ends = [], np.arange(start, len(ids))
         short = ends[ends < self.T]                      # their histories differ in length
         long = ends[ends >= self.T]

@@ -18,6 +18,7 @@ from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
 from mini_tf.kernels.compiling import compiled, why_uncompiled
 from mini_tf.kernels.threads import thread_count
+from mini_tf.metrics import checked_ids
 from mini_tf.types import Array
 
 import numpy as np
@@ -145,7 +146,7 @@ def cooccurrence(ids: ArrayLike, size: int, window: int = 10) -> sparse.csr_arra
     if window % 2:
         raise UserError(f"window is {window}, expected an even number, half of it on either side of a word: "
                         f"try {window + 1}")  # fmt: skip
-    words, reach = _checked_ids(ids, size), window // 2
+    words, reach = checked_ids(ids, size, "cooccurrence"), window // 2
     length = max(BLOCK, size)      # every block costs time in proportion to the vocabulary, too
     S_T = sparse.csr_array((size, size), dtype=np.int64)
     for start in range(0, len(words), length):
@@ -153,19 +154,3 @@ def cooccurrence(ids: ArrayLike, size: int, window: int = 10) -> sparse.csr_arra
         S_T = S_T + count_pairs(words[start - first : start + length].astype(np.uint32), first, size, reach)
     occurrences = sparse.diags_array(np.bincount(words, minlength=size), dtype=np.int64).tocsr()
     return (S_T + occurrences) + S_T.T.tocsr()
-
-
-def _checked_ids(ids: ArrayLike, size: int) -> Array:
-    ids = np.asarray(ids)
-    if ids.ndim != 1:
-        raise UserError(f"word ids have shape {ids.shape}, expected an array with one dimension")
-    if not len(ids):
-        return ids.astype(np.int64)
-    if ids.dtype.kind not in "iu":
-        raise UserError(f"word ids are integers; got {ids.dtype}, the first is {ids[0]}. "
-                        "Encode the words with a Vocabulary, or try ids.astype(int)")  # fmt: skip
-    if ids.min() < 0 or ids.max() >= size:
-        t = int(np.argmax((ids < 0) | (ids >= size)))
-        raise UserError(f"word id {ids[t]} at word {t:,} is outside the vocabulary, 0 … {size - 1}: "
-                        "try the size of the vocabulary that made the ids")  # fmt: skip
-    return ids
