@@ -107,7 +107,7 @@ class Tracer:
     def watch(self, name: str, f: Callable, run: Callable, /, *inputs, **options) -> Any:
         """The result of run(*inputs, **options); it is recorded if it is y, backward."""
         call, result = self.forward(name, f, run, *inputs, **options)
-        if not keeps_contract(result):
+        if not (isinstance(result, tuple) and len(result) == 2 and callable(result[1])):
             self.calls.remove(call)
             return result
         call.output, call.backward = result
@@ -189,11 +189,6 @@ def _calling_line():
             return ""
         frame = frame.f_back
     return place(frame.f_code.co_filename, frame.f_lineno)
-
-
-def keeps_contract(result: object) -> bool:
-    """True for y, backward"""
-    return isinstance(result, tuple) and len(result) == 2 and callable(result[1])
 
 
 def _subclasses(cls):

@@ -39,9 +39,7 @@ Settings = Annotated[
     typer.Option("--set", help="another value for an option of the preset, such as L=4 or learning_rate=0.003; may be "
                  "repeated; mini-tf presets NAME lists them all"),
 ]  # fmt: skip
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="print nothing but notes and errors", callback=hush)
-]  # fmt: skip
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print nothing but notes and errors", callback=hush)]
 Pairs = Annotated[
     Path | None,
     typer.Option(help="for translate: lines English<TAB>French, as Tatoeba's; - for standard input [default: a "

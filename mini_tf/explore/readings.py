@@ -254,7 +254,8 @@ def gradients_between_words(model: Any, batch: Any, words: Sequence[str]) -> lis
         _, backward = model.loss(copies)
         backward()
     model.clear_gradients()
-    layers = [call for call in calls if _is_layer(call) and call.gradients is not None]
+    layers = [call for call in calls if isinstance(getattr(call.f, "__self__", None), TransformerLayer)
+              and "." not in call.name and call.gradients is not None]               # fmt: skip
     found = [(f"into layers.{number}", _norms(call.gradients, T)) for number, call in enumerate(layers)]
     if layers:
         found.append((f"out of layers.{len(layers) - 1}", _norms(layers[-1].dy, T)))
@@ -274,10 +275,6 @@ def _rows_of_loss(model, batch):
     with watching(watch), reference_only():
         model.loss(batch)
     return seen[0] if len(seen) == 1 else 0
-
-
-def _is_layer(call):
-    return isinstance(getattr(call.f, "__self__", None), TransformerLayer) and "." not in call.name
 
 
 def _norms(gradient, T):

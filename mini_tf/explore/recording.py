@@ -153,7 +153,7 @@ class Recorder:
         return partial(self._follow, call)
 
     def _line(self, call, frame):
-        statements = call.written.statements_at(frame.f_lineno)
+        statements = call.written.statements.get(frame.f_lineno, ())
         if statements and statements == call.running and frame.f_lasti not in call.written.beginnings:
             return                                       # Python has come back to a line of the same statement
         self._complete(call, frame)

@@ -57,9 +57,6 @@ class WrittenCode:
             _add(found, range(self.node.lineno, self.node.end_lineno + 1), body)
         return {line: tuple(statements) for line, statements in found.items()}
 
-    def statements_at(self, line: int) -> tuple[ast.AST, ...]:
-        return self.statements.get(line, ())
-
     @cached_property
     def beginnings(self) -> set[int]:
         """The offsets in the code at which a statement, or a line with several, begins; see f_lasti of a frame"""

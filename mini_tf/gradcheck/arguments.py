@@ -73,7 +73,11 @@ def inputs_for(
     """
     called, title = getattr(f, forward, f), getattr(f, "__name__", type(f).__name__)
     parameters = _named_parameters(called)[inspect.isclass(f) :]         # of a torch.autograd.Function without ctx
-    names, told = [p.name for p in parameters], [_from_option(one) for one in shapes]
+    names, matches = [p.name for p in parameters], [OPTION.fullmatch(one.strip()) for one in shapes]
+    if odd := [one for one, match in zip(shapes, matches) if not match]:
+        raise UserError(f"--shape {odd[0]!r} is not a shape, expected x=3,4 or 'ids=2,3 int<7', 'mask=3,3 bool', "
+                        "y=onehot(4,5), or s= for a single number")              # fmt: skip
+    told = [match.groups("") for match in matches if match]
     if unknown := [name for name in (*values, *(name for name, *_ in told)) if name not in names]:
         raise UserError(f"{title} has no argument {unknown[0]!r}; it has {', '.join(names) or 'none'}")
     example = re.search(r"^ *Example:(.*?)(?:\n *\n|\Z)", inspect.getdoc(called) or "", re.S | re.M)
@@ -99,14 +103,6 @@ def _ask(title: str, missing: list[str]) -> str:
         f"\"{missing[0]}={{'W': randn(3,4)}}\"), or write into the docstring: Example: "
         + ", ".join(f"{name} (3, 4)" for name in missing)
     )
-
-
-def _from_option(option: str) -> tuple[str, ...]:
-    """What EXAMPLE finds in a docstring, of an option: (name, "onehot" or "", sizes, kind, bound), all as text"""
-    if match := OPTION.fullmatch(option.strip()):
-        return match.groups("")
-    raise UserError(f"--shape {option!r} is not a shape, expected x=3,4 or 'ids=2,3 int<7', 'mask=3,3 bool', "
-                    "y=onehot(4,5), or s= for a single number")                  # fmt: skip
 
 
 def _drawn(described: tuple[str, ...], rng: np.random.Generator) -> Array:

@@ -1,9 +1,4 @@
-"""gradcheck: the hand-written backward against central differences in float64, and what is wrong if they differ.
-
-The question about y, backward = f(x): with a random dy, does backward(dy) equal the slopes of the one number
-
-    φ(x) = Σ dy·y(x) ?       (with dy = 1, the dx of softmax and of layer norm is 0, and a wrong one often is, too)
-"""
+"""gradcheck: the hand-written backward against central differences in float64, and what is wrong if they differ."""
 
 from collections.abc import Sequence
 from typing import Any

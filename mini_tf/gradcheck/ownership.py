@@ -65,8 +65,8 @@ class Ownership:
         if isinstance(self.adapter, Loss):               # gradients are behind the loss
             behind = self.returned_names[1:] if isinstance(self.returned_names, list) else [""]
             self.returned_names = behind[0] if len(behind) == 1 else behind
-        self.stated: dict[str, Path] = subject.stated_paths
-        self.order: list[str] | None = subject.stated_order
+        self.stated: dict[str, Path] = subject.grads if isinstance(subject.grads, dict) else {}
+        self.order: list[str] | None = [*subject.grads] if subject.grads and not self.stated else None   # as they come
         self.names: list[str] = subject.names
         self.floats: list[str] = subject.floats
         self.weights: Weights = dict(subject.weights)

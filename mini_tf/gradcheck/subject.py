@@ -13,17 +13,7 @@ from mini_tf.gradcheck.adapters import Adapter, Closure, adapted, bound, name_of
 from mini_tf.gradcheck.errors import FAILURES, Refused
 from mini_tf.gradcheck.needs import chosen, is_layer, parameters_of, weights_in
 from mini_tf.gradcheck.ownership import Ownership
-from mini_tf.gradcheck.weights import (
-    FILE,
-    Path,
-    Weight,
-    everything_in,
-    is_array,
-    is_float,
-    no_lists_of_numbers,
-    path_of,
-    reached,
-)  # fmt: skip
+from mini_tf.gradcheck.weights import FILE, Weight, everything_in, is_array, is_float, path_of, reached, refuse_lists
 from mini_tf.types import Array
 
 import numpy as np
@@ -67,9 +57,7 @@ class Subject:
         self._find_arrays(constants)
         _all_known("grads", grads or (), [*self.names, *self.weights])
         self.ownership: Ownership | None = None
-        stated = grads.items() if isinstance(grads, dict) else ()
-        self.stated_paths: dict[str, Path] = {name: path_of(text) for name, text in stated}
-        self.stated_order: list[str] | None = [*grads] if grads and not stated else None         # as they come back
+        self.grads: Any = {n: path_of(text) for n, text in grads.items()} if isinstance(grads, dict) else grads
 
     def _adapted(self, methods: Sequence[str] | None) -> Adapter:
         def result() -> Any:
@@ -78,10 +66,10 @@ class Subject:
         try:
             adapter = adapted(self.f, self.given, methods, result)
         except (TypeError, AttributeError):
-            no_lists_of_numbers(signature_of(self.f).names, self.given)
+            refuse_lists(signature_of(self.f).names, self.given)
             raise
         if isinstance(adapter, Closure):                 # in other styles, they are data
-            no_lists_of_numbers(adapter.names, self.given)
+            refuse_lists(adapter.names, self.given)
         return adapter
 
     def _find_weights(self, params: Any, constants: Sequence[str]) -> None:

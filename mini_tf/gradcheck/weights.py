@@ -119,7 +119,7 @@ def gradient_paths(path: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def no_lists_of_numbers(names: Sequence[str], inputs: Sequence[Any]) -> None:
+def refuse_lists(names: Sequence[str], inputs: Sequence[Any]) -> None:
     """Raises Refused for an input that is a list of numbers with a decimal point: perhaps it should be an array."""
     for name, x in zip(names, inputs):
         if isinstance(x, (list, tuple)) and only_numbers(x) and np.asarray(x).dtype.kind == "f":

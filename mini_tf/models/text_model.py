@@ -36,8 +36,10 @@ class TextModel(EmbeddingModel):
         raise NotImplementedError
 
     def mean_loss(self, ids: Array, most: int | None = None, on_batch: Progress = None) -> float:
-        """The mean loss of the words of ids from the T-th on, in nats; with `most`, of so many of them.
+        """The mean loss of the words of ids from the T-th on, each predicted from the words before it: the lab's test.
 
+        Cross-entropy in nats per word; mean squared error for the readout "average". With `most`, of so many words:
+        evenly spaced ones, or the first ones if the model reads the text from left to right.
         Raises UserError when there is no such word, and for most < 1.
         """
         return mean_of(self.loss_parts(ids, most, on_batch))

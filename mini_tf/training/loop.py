@@ -10,10 +10,8 @@ from mini_tf import kernels
 from mini_tf.checks import check_whole
 from mini_tf.errors import Terminated
 from mini_tf.gpu import memory_said
-from mini_tf.models import TextModel
 from mini_tf.terminal import signals_to_end
 from mini_tf.training.step import Training, nothing_yet
-from mini_tf.types import Array
 
 import numpy as np
 
@@ -134,18 +132,6 @@ def _row(training, validation_loss, health):
 def _patience_is_over(training, patience):
     """True if none of the last `patience` measurements was a new best one."""
     return patience is not None and sum(row["step"] > training.best[1] for row in training.rows) >= patience
-
-
-def mean_loss(
-    model: TextModel, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None
-) -> float:
-    """The mean loss of the words of `ids` from the T-th on, each predicted from the words before it: the lab's test.
-
-    Cross-entropy in nats per word; mean squared error for the readout "average". With `most`, only so many words are
-    measured: evenly spaced ones, or the first ones if the model reads the text from left to right. on_batch(done, of)
-    is called after each batch.
-    """
-    return model.mean_loss(ids, most, on_batch)
 
 
 @contextmanager

@@ -1,8 +1,7 @@
 """A missing path: the gradient through one expression of the forward is missing, has the wrong sign, or is there twice.
 
-Gradients add up over all paths from an input to y. Hold an expression of the forward at what it was while x moves, and
-the slope of φ lacks exactly the paths through it. If that explains the whole error, these are the paths that the
-backward has wrong: the std of a layer norm that it takes for a constant, the step before in a recurrent network.
+Where an expression of the forward is held while x moves, the slope of φ lacks exactly the paths through it. If that
+explains the whole error, these are wrong: those through the std of a layer norm, or the step before in an RNN.
 """
 
 import ast

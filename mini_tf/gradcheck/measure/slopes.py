@@ -1,6 +1,7 @@
 """Slopes of φ by finite differences, each with its uncertainty.
 
-φ(x) = Σ dy·y(x) is one number, and the right dx is its slope in each entry of x. The measured slope is Richardson's,
+φ(x) = Σ dy·y(x), with a random dy, is one number, and the right dx is its slope in each entry of x. (With dy = 1, that
+of softmax is 0, and a wrong one often is, too.) The measured slope is Richardson's,
 
     (4·D(h/2) − D(h))/3,   D(h) = (φ(x + h) − φ(x − h))/2h,
 
