@@ -103,8 +103,9 @@ def train(
     if rescue is not None and rescue.exists() and not (rescue.is_dir() and not any(rescue.iterdir())):
         raise UserError(f"--rescue {rescue} exists and is not an empty folder, expected a new or an empty one")
     with Run.new(run, chosen.name) if group.first else NullRun(run) as folder, resumable(folder):
-        group.broadcast(None)                              # here the others learn if the folder cannot be made
-        folder.command = {"path": full_name(path)} | more
+        group.broadcast(None)                            # here the others learn if the folder cannot be made
+        named = path if path is None or str(path) == STANDARD else path.absolute()       # --resume may run anywhere
+        folder.command = {"path": named and str(named)} | more
         folder.rescue = rescue
         train_and_show(folder, chosen, {"path": path} | more, steps, seed, device)
 
@@ -172,11 +173,6 @@ def refuse_beside_resume(context: typer.Context) -> None:
         if option.name not in allowed and source is not None and source.name == "COMMANDLINE":
             raise UserError(f"{option.opts[0]} was given with --resume, which goes on with the settings of the run: "
                             "leave it out")  # fmt: skip
-
-
-def full_name(path: Path | None) -> str | None:
-    """A file's name in a run's config.json, which is read in any folder; "-" is standard input."""
-    return None if path is None else STANDARD if str(path) == STANDARD else str(path.absolute())
 
 
 @contextmanager

@@ -106,8 +106,9 @@ def _next_word(model, vocabulary, words, notes):
     words = words[: model.T + 1]
     ids = vocabulary.encode(words)
     missing = model.T + 1 - len(ids)
-    if missing and _reads_any_length(model):
-        model.T = len(ids) - 1                           # a shorter window; the model is this reading's own
+    after_each = getattr(model, "readout", "shared") == "shared" or not isinstance(model.readout, str)
+    if missing and after_each:                           # a model that predicts after each word reads short windows
+        model.T = len(ids) - 1                           # it is this reading's own
     elif missing:
         ids = np.concatenate([np.full(missing, ABSENT), ids])
         words = ["·"] * missing + words
@@ -116,11 +117,6 @@ def _next_word(model, vocabulary, words, notes):
     labels = {"word": shown[:-1], "vocabulary": _labels(vocabulary.words)}
     axes = _axes(model, labels, _likely(model, window, ids))
     return Reading(model, window, shown[:-1], shown[1:], axes, notes, join(words).strip("\n"))
-
-
-def _reads_any_length(model):
-    """True for models that predict after each word: their windows may be short."""
-    return getattr(model, "readout", "shared") == "shared" or not isinstance(model.readout, str)
 
 
 def _classified(model, vocabulary, text):
