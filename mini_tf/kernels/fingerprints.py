@@ -62,7 +62,7 @@ FINGERPRINTS = {
         "scatter_add": "d7aefc84590f2a77",
     },
     "ops.gated.gru": {
-        "gru": "b3884eab06b7d13c",
+        "gru": "cc37a8e89c000482",
         "as_matrix": "2479b2c994b24e5c",
         "check_sizes": "a50976bc52a927cb",
         "keep_absent": "e63491af3a63bcba",
@@ -71,7 +71,7 @@ FINGERPRINTS = {
         "transpose": "85afce37fa3052eb",
     },
     "ops.gated.lstm": {
-        "lstm": "d42073d6db7b37ce",
+        "lstm": "e637b8441f92f1de",
         "as_matrix": "2479b2c994b24e5c",
         "check_sizes": "a50976bc52a927cb",
         "keep_absent": "e63491af3a63bcba",

@@ -35,7 +35,7 @@ def lstm(
     hc = xp.empty((2, *x.shape[:2], k), x.dtype)
     for t in range(x.shape[1]):
         a = from_below[:, t] + h @ Wh                    # (B, 4k)
-        i, f, o = (sigmoid(a[:, first : first + k])[0] for first in (0, k, 3 * k))
+        i, f, o = (sigmoid.formula(a[:, first : first + k])[0] for first in (0, k, 3 * k))
         g = xp.tanh(a[:, 2 * k : 3 * k])
         before = h, c
         c = keep_absent(xp, present, t, f * c + i * g, c)
@@ -90,7 +90,7 @@ def gru(
     states = xp.empty((*x.shape[:2], k), x.dtype)
     for t in range(x.shape[1]):
         a, u = from_below[:, t], h @ Wh                  # (B, 3k)
-        r, z = (sigmoid(a[:, first : first + k] + u[:, first : first + k])[0] for first in (0, k))
+        r, z = (sigmoid.formula(a[:, first : first + k] + u[:, first : first + k])[0] for first in (0, k))
         u_g = u[:, 2 * k :] + b_g
         g = xp.tanh(a[:, 2 * k :] + r * u_g)
         steps.append((h, r, z, g, u_g))
