@@ -15,6 +15,7 @@ from mini_tf.errors import UserError
 PathLike = str | os.PathLike[str]    # as in mini_tf.types, which loads NumPy
 STANDARD = "-"                       # as the name of a file: standard output, or standard input
 LOCK = ".lock"
+MOST = 500_000_000                   # bytes of a text that is read at once
 PART = ".part-"                      # begins the name of a file that is being written
 _locked: set[Path] = set()           # the folders that this process has locked
 
@@ -70,6 +71,20 @@ def write_text(path: PathLike, text: str) -> None:
     """Write `text` to `path` as UTF-8, whole or not at all. Raises NotWritten."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def read_text(path: PathLike) -> str:
+    """The UTF-8 text of a run's file. Raises UserError if it cannot be read, and for a pipe, which might never end."""
+    try:
+        if (kind := kind_of(path)) != "a file":
+            reason = f"it is {kind}, expected a file"
+        elif (size := os.stat(path).st_size) > MOST:
+            reason = f"it has {size:,} bytes, expected at most {MOST:,}"
+        else:
+            return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+    raise UserError(f"{path} cannot be read ({reason}); the run is damaged: train again")
 
 
 def is_stream(path: PathLike) -> bool:

@@ -1,7 +1,4 @@
-"""Settings of the GPU: how its products round, how much of its memory is used, and what is said when that is full."""
-
-from collections.abc import Iterator
-from contextlib import contextmanager
+"""Settings of the GPU: how its products round, and how much of its memory is used."""
 
 from mini_tf.errors import UserError
 
@@ -41,19 +38,6 @@ def limit_memory(gigabytes: float) -> None:
     import cupy  # an optional package
 
     cupy.get_default_memory_pool().set_limit(size=int(gigabytes * 1e9))
-
-
-@contextmanager
-def memory_said() -> Iterator[None]:
-    """Inside the block, a full GPU memory raises UserError, which says what to try."""
-    try:
-        yield
-    except MemoryError as error:
-        if type(error).__module__.partition(".")[0] != "cupy":
-            raise
-        raise UserError(f"the GPU's memory is full: {str(error).rstrip('.')}; expected that the model, its gradients, "
-                        "Adam's two means and a batch fit into it. Try a smaller batch (mini-tf train --set batch=…), "
-                        "a higher --gpu-memory if one was given, or --device cpu") from error  # fmt: skip
 
 
 def _check_gpu(what):

@@ -10,8 +10,26 @@ from mini_tf import kernels
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+
+class Output(Console):
+    """A console whose failure ends no work: from then on nothing is printed, and `failure` is the error.
+
+    It fails when the disk of a redirected output is full, or when the reader of a pipe has gone.
+    """
+
+    failure: OSError | None = None
+
+    def _check_buffer(self):                             # where rich writes
+        try:
+            super()._check_buffer()
+        except (OSError, SystemExit) as error:           # rich ends the program when the reader of a pipe has gone
+            self.failure = error if isinstance(error, OSError) else BrokenPipeError()
+            self.quiet = True
+            del self._buffer[:]
+
+
 # One console for lines and bars: rich keeps them apart only if both go through the same one.
-console = Console(highlight=False, soft_wrap=True)
+console = Output(highlight=False, soft_wrap=True)
 
 
 @contextmanager

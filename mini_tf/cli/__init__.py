@@ -8,8 +8,8 @@ import warnings
 from mini_tf.cli import infer, inspect, resources, training  # noqa: F401, with the commands
 from mini_tf.cli.app import app, err, note, out
 from mini_tf.errors import Terminated, UserError
-from mini_tf.gpu import memory_said
 from mini_tf.kernels import WithoutNumba
+from mini_tf.machine import leave_standard_output, refusals_said
 from mini_tf.parallel.starting import ending_together, join, rank_given
 from mini_tf.terminal import signals_to_end, write_in_any_encoding
 
@@ -17,6 +17,7 @@ from rich.text import Text
 
 __all__ = ["app", "main", "out"]
 
+READER_GONE = 128 + 13               # as shells have it for SIGPIPE
 ORDER = [
     "train", "generate", "translate", "classify", "fill", "compare", "gradcheck", "explore", "presets", "labs", "doctor"
 ]  # fmt: skip
@@ -31,12 +32,12 @@ def main() -> None:
     """
     write_in_any_encoding()
     warnings.showwarning = _showing(warnings.showwarning)
-    out.quiet = out.stderr = False
+    out.quiet, out.stderr, out.failure = False, False, None
     for number in signals_to_end():
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _terminated)
     try:
-        with ending_together(), memory_said():
+        with ending_together(), refusals_said():
             if rank_given() is not None:                 # joining loads what --help does not need
                 _print_on_rank_0(join())
             app(prog_name="mini-tf")
@@ -46,6 +47,22 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except SystemExit as end:
+        if not end.code:
+            _report_lost_output()
+        raise
+
+
+def _report_lost_output():
+    """If something could not be printed, end with an exit code that says so; the work itself is done."""
+    if out.failure is None:
+        return
+    leave_standard_output()
+    if isinstance(out.failure, BrokenPipeError):         # whoever reads only the beginning knows
+        sys.exit(READER_GONE)
+    err.print(Text.assemble(("error: ", "bold red"), f"standard output cannot be written: {out.failure.strerror}; "
+                            "everything else was done"))  # fmt: skip
+    sys.exit(2)
 
 
 def _showing(before):

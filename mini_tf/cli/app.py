@@ -8,10 +8,10 @@ from typing import Annotated
 import mini_tf
 from mini_tf.errors import UserError
 from mini_tf.parallel.starting import join
+from mini_tf.progress import Output
 from mini_tf.progress import console as out
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 app = typer.Typer(
@@ -22,7 +22,7 @@ app = typer.Typer(
            "gradient or a run; 2, invalid input, and the message says what to change; 130, 143, "
            "129: interrupted, terminated, the terminal was closed.",
 )  # fmt: skip
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+err = Output(stderr=True, highlight=False, soft_wrap=True)
 
 
 def _show_version(asked: bool) -> None:

@@ -100,8 +100,10 @@ def train(
     path, more = sources[chosen.takes]
     if group.size > 1 and str(path) == STANDARD:
         raise UserError(f"{chosen.takes} - with several processes: only rank 0 has standard input; name a file")
-    if rescue is not None and rescue.exists() and not (rescue.is_dir() and not any(rescue.iterdir())):
-        raise UserError(f"--rescue {rescue} exists and is not an empty folder, expected a new or an empty one")
+    if rescue is not None and not next(path for path in (rescue, *rescue.absolute().parents) if path.exists()).is_dir():
+        raise UserError(f"--rescue {rescue} is, or is in, a file; expected a folder")
+    if rescue is not None and rescue.exists() and any(rescue.iterdir()):
+        raise UserError(f"--rescue {rescue} is not empty, expected a new or an empty folder")
     with Run.new(run, chosen.name) if group.first else NullRun(run) as folder, resumable(folder):
         group.broadcast(None)                            # here the others learn if the folder cannot be made
         named = path if path is None or str(path) == STANDARD else path.absolute()       # --resume may run anywhere

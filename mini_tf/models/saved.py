@@ -10,10 +10,6 @@ from mini_tf.types import Array
 
 import numpy as np
 
-# Sizes whose product is at most the number of parameters, for any model that has them
-PRODUCTS: list[tuple[str, ...]] = [
-    ("L", "n", "H", "m"), ("L", "n", "f"), ("n", "classes"), ("n", "source_words"), ("n", "target_words"),
-]  # fmt: skip
 SIZES = ("T", "L", "H", "m", "n", "f", "k", "blocks", "hidden_layers", "classes", "source_words", "target_words")
 
 
@@ -44,26 +40,45 @@ class SavedModel:
         """
         if not isinstance(config, dict):
             raise TypeError(f"the configuration is a {type(config).__name__}, expected a dict of options")
-        defaults = {p.name: p.default for p in signature(cls).parameters.values() if p.default is not p.empty}
-        options = defaults | config
-        sizes = {name: options[name] for name in SIZES if name in options} | more
-        check_sizes(least=0, **sizes)
-
-        products = [*PRODUCTS, ("blocks", "n", "k") if "blocks" in sizes else ("c", "k")]
-        if "target_words" in sizes:
-            products.append(("L", "k", "k"))
-        if options.get("readout") == "vec":
-            products.append(("T", "n", "c"))
-        if options.get("composition") == "concatenation":
-            products.append(("T", "n", "k"))
-        in_arrays = ("L",), ("blocks",), ("hidden_layers",)              # each layer has its arrays
-        limits: dict[tuple[str, ...], int] = dict.fromkeys(in_arrays, len(arrays))
-        limits |= dict.fromkeys(products, sum(array.size for array in arrays.values()))
+        options = _with_defaults(cls, config | more)
+        check_sizes(least=0, **{name: options[name] for name in SIZES if name in options})
+        limits: dict[tuple[str, ...], int] = {(name,): len(arrays) for name in ("L", "blocks", "hidden_layers")}
+        limits |= dict.fromkeys(_products(options), sum(array.size for array in arrays.values()))
         for names, most in limits.items():
-            if all(name in sizes for name in names) and prod(sizes[name] for name in names) > most:
-                listed = ", ".join(f"{name} = {sizes[name]:,}" for name in names)
-                raise UserError(f"the configuration says {listed}: too large for the {len(arrays)} arrays of "
-                                "parameters; the file is damaged")  # fmt: skip
+            if names[0] in options and prod(options[name] for name in names) > most:
+                raise UserError(f"the configuration says {_listed(names, options)}: too large for the {len(arrays)} "
+                                "arrays of parameters; the file is damaged")  # fmt: skip
+
+    @classmethod
+    def least_parameters(cls, options: dict[str, Any]) -> tuple[int, str]:
+        """(number, why): a model with these options has at least so many parameters, because of the sizes in `why`."""
+        options = _with_defaults(cls, options)
+        names = max(_products(options), key=lambda names: prod(options[name] for name in names))
+        return prod(options[name] for name in names), _listed(names, options)
+
+
+def _with_defaults(model_type: type, options: dict[str, Any]) -> dict[str, Any]:
+    defaults = {p.name: p.default for p in signature(model_type).parameters.values() if p.default is not p.empty}
+    return defaults | options
+
+
+def _products(options: dict[str, Any]) -> list[tuple[str, ...]]:
+    """The names of sizes whose product is at most the number of parameters of a model with these options"""
+    products: list[tuple[str, ...]] = [
+        ("L", "n", "H", "m"), ("L", "n", "f"), ("n", "c"), ("n", "classes"), ("n", "source_words"),
+        ("n", "target_words"), ("blocks", "n", "k") if "blocks" in options else ("c", "k"),
+    ]  # fmt: skip
+    if "target_words" in options:
+        products.append(("L", "k", "k"))
+    if options.get("readout") == "vec":
+        products.append(("T", "n", "c"))
+    if options.get("composition") == "concatenation":
+        products.append(("T", "n", "k"))
+    return [names for names in products if all(name in options for name in names)]
+
+
+def _listed(names: tuple[str, ...], sizes: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {sizes[name]:,}" for name in names)
 
 
 class EmbeddingModel(SavedModel):

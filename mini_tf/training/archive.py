@@ -27,7 +27,7 @@ from mini_tf.files import kind_of, replacing
 from mini_tf.types import Array, PathLike
 
 import numpy as np
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 VERSION = 2                          # of the files' format
 KINDS = {"model": "a model", "training": "the state of a training"}
@@ -93,6 +93,8 @@ def read_archive(path: PathLike, kind: str) -> tuple[dict[str, Array], dict[str,
         raise UserError(f"there is no file {path}, expected {KINDS[kind]}") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (SafetensorError, TypeError, RecursionError) as error:
+        raise UserError(f"{path} is not a file of mini_tf: {error}") from None
     if about["version"] > VERSION:
         raise UserError(f"{path} is of version {about['version']}, expected at most {VERSION}: a newer mini_tf wrote "
                         "it; update this one")  # fmt: skip
@@ -115,4 +117,10 @@ def _checked(path):
             digest.update(part)
     if digest.hexdigest().encode() != found[1]:
         raise UserError(f"{path} is damaged: its content does not match its checksum; restore a copy, or train again")
-    return json.loads(json.loads(header)["__metadata__"]["mini_tf"])
+    try:
+        about = json.loads(json.loads(header)["__metadata__"]["mini_tf"])
+        if not isinstance(about["kind"], str) or not isinstance(about["version"], int):
+            raise TypeError("the kind or the version")
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise UserError(f"{path} is not a file of mini_tf: its header is wrong ({error})") from None
+    return about

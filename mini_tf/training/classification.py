@@ -56,6 +56,9 @@ class Classification(Task):
         rest, test = split_labelled(data, self.held_out, seed)
         return prepare_texts(*split_labelled(rest, self.validation, seed), test, self, say)
 
+    def sizes(self, prepared: "LabelledTexts") -> dict[str, int]:
+        return super().sizes(prepared) | {"classes": len(prepared.vocabulary.classes)}
+
     def new_model(self, prepared: "LabelledTexts", seed: int) -> Classifier:
         """With random word vectors."""
         vectors = random_vectors(len(prepared.vocabulary), self.n, seed) * np.float32(self.n**-0.5)

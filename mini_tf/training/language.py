@@ -47,6 +47,9 @@ class Language(Task):
     validation_words: int = 2000     # validation words per measurement
     sample_words: int = 500
 
+    def words_in_batch(self) -> int:
+        return self.batch * int(self.model["T"])
+
     @property
     def model_type(self) -> type[TextModel]:
         models = {name: model for name, model in TextModel.registry.items() if issubclass(model, TextModel)}
@@ -57,7 +60,12 @@ class Language(Task):
         return text_named(command)
 
     def prepare(self, data: str, seed: int, say: Say) -> "Corpus":
-        return prepare(data, self.n, self.model["T"], self.W, say, self.vectors, seed)
+        T = self.model["T"]
+        corpus = prepare(data, self.n, T, self.W, say, self.vectors, seed)
+        windows = (len(corpus.train) - T - 1) // (T if self.batches == "apart" else 1) + 1
+        if self.batches != "consecutive" and self.batch > windows:
+            say(f"note: batch is {self.batch:,}, but the training words have {windows:,} windows: a batch has them all")
+        return corpus
 
     def new_model(self, prepared: "Corpus", seed: int) -> TextModel:
         kind: Any = self.model_type

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mini_tf import kernels
 from mini_tf.checks import check_whole
 from mini_tf.errors import Terminated
-from mini_tf.gpu import memory_said
+from mini_tf.machine import memory_said
 from mini_tf.terminal import signals_to_end
 from mini_tf.training.step import Training, nothing_yet
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from mini_tf.checks import first_difference
 from mini_tf.errors import UserError
-from mini_tf.files import STANDARD, FolderLock, is_ours, sweep, write_text
+from mini_tf.files import STANDARD, FolderLock, is_ours, read_text, sweep, write_text
 from mini_tf.terminal import quoted
 from mini_tf.training.archive import plain
 from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
@@ -143,7 +143,7 @@ class Run:
         Raises UserError if the run was begun with other settings, or from another text.
         """
         config = plain(config)
-        self.identity = _hash({key: config.get(key) for key in IDENTITY})
+        self.identity = identity_of(config)
         if not (self / "config.json").is_file():
             return
         begun = self.config()
@@ -173,7 +173,7 @@ class Run:
         self.write_json("vocabulary.json", self.words)
 
     def save_model(self, model: Any) -> None:
-        save_checkpoint(self / "model.safetensors", model, self.words and _hash(self.words))
+        save_checkpoint(self / "model.safetensors", model, self.words and _hash(self.words), self.identity)
 
     def save_state(self, training: Training) -> None:
         """Keep the training's state, and the one before."""
@@ -271,7 +271,7 @@ class Run:
         Raises UserError when a file is damaged or the two do not fit.
         """
         words = self.read_json("vocabulary.json")
-        model = load_checkpoint(self / "model.safetensors", vocabulary=_hash(words))
+        model = load_checkpoint(self / "model.safetensors", None, _hash(words), identity_of(self.config()))
         try:
             vocabulary, sizes, expected = vocabulary_of(model, words)
         except (KeyError, TypeError, UserError) as error:
@@ -290,8 +290,10 @@ class Run:
     def read_json(self, name: str) -> Any:
         """The content of a .json file of the run. Raises UserError when it cannot be read."""
         try:
-            return json.loads((self / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
+            return json.loads(read_text(self / name))
+        except UserError:
+            raise
+        except (ValueError, RecursionError) as error:
             raise UserError(f"{self / name} cannot be read ({error}); the run is damaged: train again") from None
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -299,17 +301,18 @@ class Run:
         if not (self / "metrics.csv").exists():
             return []
         try:
-            with open(self / "metrics.csv", newline="", encoding="utf-8") as file:
-                rows: list[dict[str, Any]] = [
-                    {name: float(value) if value != "" else "" for name, value in row.items()}
-                    for row in csv.DictReader(file, strict=True)
-                ]
+            rows: list[dict[str, Any]] = [
+                {name: float(value) if value != "" else "" for name, value in row.items()}
+                for row in csv.DictReader(io.StringIO(read_text(self / "metrics.csv")), strict=True)
+            ]
             for row in rows:
                 row["step"], row["validation_loss"] = int(row["step"]), float(row["validation_loss"])
                 if NORM in row and not {"update_ratio", "dead_relus"} <= row.keys():
                     raise KeyError("update_ratio or dead_relus")
             return rows
-        except (OSError, ValueError, OverflowError, KeyError, TypeError, csv.Error) as error:
+        except UserError:
+            raise
+        except (ValueError, OverflowError, KeyError, TypeError, csv.Error) as error:
             raise UserError(f"{self / 'metrics.csv'} cannot be read ({error}); it is damaged") from None
 
 
@@ -350,6 +353,11 @@ def _make(folder):
     except (OSError, ValueError) as error:               # ValueError: for a name with a zero byte
         why = getattr(error, "strerror", None) or error
         raise UserError(f"the folder {folder} cannot be made: {why}; choose another --run") from None
+
+
+def identity_of(config: dict[str, Any]) -> str:
+    """What tells a run from all others: a hash of its settings and its data."""
+    return _hash({key: config.get(key) for key in IDENTITY})
 
 
 def _hash(value):

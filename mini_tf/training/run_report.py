@@ -5,7 +5,7 @@ from mini_tf.errors import UserError
 from mini_tf.training.archive import read_archive
 from mini_tf.training.expected_loss import as_text, band_of
 from mini_tf.training.health import NORM, complaints
-from mini_tf.training.run import Run
+from mini_tf.training.run import Run, identity_of
 
 
 def report_of(run: Run) -> list[tuple[str, str, str]]:
@@ -101,6 +101,8 @@ def _gradients(rows):
 def _results(run):
     """What results.json says. Raises UserError if it is damaged."""
     results = run.read_json("results.json")
+    if isinstance(results, dict) and results.get("run") not in (None, identity_of(run.config())):
+        raise UserError(f"{run / 'results.json'} belongs to another run, of other settings or data")
     numbers = [results.get(name) for name in ("steps", "test")] if isinstance(results, dict) else [None]
     if not all(map(is_number, numbers)):
         raise UserError(f"{run / 'results.json'} is damaged: it lacks the steps or the test loss")

@@ -17,6 +17,7 @@ from mini_tf.cores import blas_threads
 from mini_tf.errors import UserError
 from mini_tf.files import NotWritten
 from mini_tf.gpu import tf32_is_on
+from mini_tf.machine import OutOfMemory
 from mini_tf.parallel import join
 from mini_tf.parallel.single_process import Ended
 from mini_tf.progress import prepare_kernels, training_progress
@@ -24,6 +25,7 @@ from mini_tf.training.expected_loss import as_text, band_of
 from mini_tf.training.guard import NotFinite
 from mini_tf.training.health import complaints
 from mini_tf.training.loop import History, Watcher, fit
+from mini_tf.training.memory import check_memory
 from mini_tf.training.run import Run
 from mini_tf.training.step import Training
 from mini_tf.training.task import Task
@@ -50,6 +52,8 @@ def train(
     config = about(preset, steps, seed, device, data)
     run.begin(config, say)
     prepared = preset.prepare(data, seed, say)
+    if device == "cpu":
+        check_memory(preset.model_type, preset.model | preset.sizes(prepared), preset.words_in_batch())
     model = preset.new_model(prepared, seed).to(device)
     count = model.parameter_count()
     sizes = ({"n": preset.n} if hasattr(preset, "n") else {}) | preset.model
@@ -66,7 +70,7 @@ def train(
             results = preset.report(run, model, prepared, seed)
             results = {"validation": history.best_validation_loss} | results | history.summary()
             draw_curves(run, preset, history, results)
-            run.write_json("results.json", results)
+            run.write_json("results.json", results | {"run": run.identity})
             run.finished(history)
             return results
 
@@ -169,6 +173,11 @@ def rescue_on_failure(run: Run, training: Training, model: Any) -> Iterator[None
             if not join().first:
                 raise Ended from None                    # rank 0 says it
             raise NotFinite(f"{error}. The state before this step is kept: {run.states()[-1][1]}") from None
+    except OutOfMemory as error:
+        if not run.states():
+            raise
+        raise OutOfMemory(f"{error}. What is kept is the state of step {run.states()[-1][0]}: once there is more "
+                          f"memory, {run.how_to_go_on()}") from None
     except NotWritten as error:
         steps = [step for step, _ in run.states()]
         kept = f"the last state there is that of step {steps[-1]}" if steps else "no state is there"

@@ -8,6 +8,8 @@ from mini_tf.errors import UserError
 from mini_tf.training.archive import read_archive, write_archive
 from mini_tf.types import Array, PathLike
 
+import numpy as np
+
 if TYPE_CHECKING:
     from mini_tf.training.step import Training
 
@@ -50,6 +52,13 @@ def restore(training: "Training", arrays: dict[str, Array], numbers: dict[str, A
         odd = min(name for name in {*expected, *found} if expected.get(name) != found.get(name))
         raise UserError(f"the training's state is of another model: {odd} is {found.get(odd, 'not in it')}, "
                         f"expected {expected.get(odd, 'no such parameter')}")  # fmt: skip
+    for name, x in arrays.items():
+        kind, _, rest = name.partition("/")
+        like = expected.get(rest.partition("/")[2] if kind == "optimizer" else rest)
+        if kind in ("best", "optimizer") and like is not None and (x.shape, x.dtype) != like:
+            raise UserError(f"the training's state has {name} of {x.shape}, {x.dtype}, expected {like}: it was edited")
+        if x.dtype.kind == "f" and not np.isfinite(x).all():
+            raise UserError(f"the training's state has {name} that is not finite: it was edited")
     if numbers["optimizer"] != type(training.optimizer).__name__:
         raise UserError(f"the training's state is of the optimizer {numbers['optimizer']}, expected "
                         f"{type(training.optimizer).__name__}: make the training with it")  # fmt: skip
@@ -98,8 +107,10 @@ def restore_from(path: PathLike, training: "Training", **about: Any) -> tuple[di
             raise UserError(f"{path} was saved with {name} {found.get(name)!r}, expected {value!r}")
     try:
         training.restore(arrays, found["numbers"])
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{path} was written by another version of mini_tf: {error}") from None
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise UserError(f"{path} was written by another version of mini_tf, or edited: {error}") from None
     return arrays, found["numbers"]
 
 

@@ -60,6 +60,14 @@ class Task:
         """The data as numbers, in parts for training, validation and test, with their .vocabulary."""
         raise NotImplementedError
 
+    def sizes(self, prepared: Any) -> dict[str, int]:
+        """The sizes of the model that are not among its options: of its vocabularies, classes, word vectors."""
+        return {"n": vars(self)["n"], "c": len(prepared.vocabulary)}
+
+    def words_in_batch(self) -> int:
+        """How many words a batch has at most, padding included."""
+        return int(vars(self)["words"])
+
     def new_model(self, prepared: Any, seed: int) -> Any:
         """The untrained model."""
         raise NotImplementedError

@@ -69,6 +69,9 @@ class Translation(Task):
             f"{len(source):,} French words, {len(target):,} English")  # fmt: skip
         return Bitext(source, target, train, validation, test)
 
+    def sizes(self, prepared: "Bitext") -> dict[str, int]:
+        return {"source_words": len(prepared.french), "target_words": len(prepared.english)}
+
     def new_model(self, prepared: "Bitext", seed: int) -> TranslationModel:
         kind: Any = self.model_type
         return kind(len(prepared.french), len(prepared.english), seed=seed, **self.model)

@@ -1,0 +1,50 @@
+"""What the machine refuses, as one sentence: memory, and whatever the operating system does not do."""
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from mini_tf.errors import UserError
+
+
+class OutOfMemory(UserError):
+    """The memory of the machine, or of its GPU, is full."""
+
+
+@contextmanager
+def memory_said() -> Iterator[None]:
+    """Inside the block, a full memory raises OutOfMemory, which says what to try."""
+    try:
+        yield
+    except MemoryError as error:
+        on_gpu = type(error).__module__.partition(".")[0] == "cupy"
+        whose, more = ("GPU's memory", ", a higher --gpu-memory if one was given, or --device cpu") if on_gpu else (
+            "memory", " or smaller sizes")  # fmt: skip
+        raise OutOfMemory(f"the {whose} is full: {str(error).rstrip('.') or 'no more can be had'}; expected that the "
+                          "model, its gradients, Adam's two means and a batch fit into it. Try a smaller batch "
+                          f"(mini-tf train --set batch=…){more}") from error  # fmt: skip
+
+
+@contextmanager
+def refusals_said() -> Iterator[None]:
+    """Inside the block, what the operating system refuses raises UserError: a name too long, a folder that is gone."""
+    try:
+        with memory_said():
+            yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.filename is None:
+            leave_standard_output()                      # it may be what is full
+            gone = "; go to a working directory that exists" if error.errno == errno.ENOENT else ""
+            raise UserError(f"the operating system refuses: {reason}{gone}") from error
+        name = str(error.filename)
+        shown = name if len(name) < 200 else f"{name[:80]}…{name[-40:]} ({len(name):,} characters)"
+        raise UserError(f"{shown} cannot be used: {reason}; give another name") from error
+
+
+def leave_standard_output() -> None:
+    """After a failure, what is still to be written there goes nowhere: the interpreter's end would fail on it."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
