@@ -3,6 +3,7 @@
 from mini_tf import backend, gpu
 from mini_tf.errors import UserError
 from mini_tf.layers import Layer, Parameter
+from mini_tf.machine import memory_said
 from mini_tf.training import SGD, Training, fit
 
 import numpy as np
@@ -27,8 +28,8 @@ def test_a_full_memory_of_the_gpu_is_said_in_a_sentence():
         fit(training, 1, lambda: 0.0)
 
 
-def test_that_of_the_host_is_left_as_it_is():
-    with pytest.raises(MemoryError, match="Unable to allocate"):
+def test_so_is_that_of_the_host():
+    with pytest.raises(UserError, match=r"the memory is full: Unable to allocate; expected .* a smaller batch"):
         fit(Training(Full(MemoryError("Unable to allocate")), iter([np.ones(1)]), SGD()), 1, lambda: 0.0)
 
 
@@ -71,7 +72,7 @@ def test_a_limit_of_the_memory_holds():
     pool = cupy.get_default_memory_pool()
     try:
         gpu.limit_memory(pool.used_bytes() / 1e9 + 0.01)
-        with pytest.raises(UserError, match="the GPU's memory is full"), gpu.memory_said():
+        with pytest.raises(UserError, match="the GPU's memory is full"), memory_said():
             cupy.zeros(10**8)
     finally:
         pool.set_limit(size=0)

@@ -79,13 +79,18 @@ def train(name, run, rescue=None, say=lambda line: None, pictures=False, **chang
             run.rescue = rescue
             return train(name, run, say=say, pictures=True, **changes)
     small = preset(name, **changes)
-    data = {
+    return train_preset(small, data(small), run, device="cpu", say=say)
+
+
+def data(small):
+    """What a small preset learns from"""
+    kinds = {
         "translation": pairs,
         "classification": lambda: [(line, "even" if i % 2 else "odd") for i, line in enumerate(lines())],
         "masking": lambda: "\n".join(lines()),
         "language": lambda: "\n".join(lines(160)),
     }
-    return train_preset(small, data[small.kind](), run, device="cpu", say=say)
+    return kinds[small.kind]()
 
 
 def contents(folder):

@@ -1,5 +1,6 @@
 """Checkpoints: a model in one file that opens on any machine, with or without a GPU."""
 
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -12,7 +13,7 @@ from mini_tf.types import PathLike
 
 import numpy as np
 
-OURS = "mini_tf.models", "mini_tf.experiment.pointer_transformer"    # where mini_tf defines models
+OURS = "mini_tf.models.", "mini_tf.experiment.pointer_transformer"   # the modules that define models
 
 
 def save_checkpoint(path: PathLike, model: Any, vocabulary: str | None = None, run: str | None = None) -> None:
@@ -96,8 +97,10 @@ def _check_arrays(path, arrays):
 
 def _class_of(about):
     """The class of a saved model; None if it is not known here. Yours may have the name of one of mini_tf's."""
-    for module in OURS:                                  # the classes of models register when they are defined
-        import_module(module)
-    kind = SavedModel.registry.get(about.get("model"))
-    ours = str(about.get("module")).startswith("mini_tf.")
-    return None if kind is None or kind.__module__.startswith("mini_tf.") != ours else kind
+    name, module = str(about.get("model")), str(about.get("module"))
+    if module.startswith(OURS):                          # the classes of models register when they are defined
+        with suppress(ImportError):
+            kind = vars(import_module(module)).get(name)
+            return kind if isinstance(kind, type) and issubclass(kind, SavedModel) else None
+    kind = SavedModel.registry.get(name)
+    return None if kind is None or kind.__module__.startswith("mini_tf.") else kind

@@ -68,9 +68,9 @@ def train(
         def report():
             save_trained(run, training, model, history, say)
             results = preset.report(run, model, prepared, seed)
-            results = {"validation": history.best_validation_loss} | results | history.summary()
+            results = {"validation": history.best_validation_loss} | results | history.summary() | {"run": run.identity}
             draw_curves(run, preset, history, results)
-            run.write_json("results.json", results | {"run": run.identity})
+            run.write_json("results.json", results)
             run.finished(history)
             return results
 

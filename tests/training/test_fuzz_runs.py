@@ -95,7 +95,7 @@ def test_a_damaged_run_is_looked_at(stopped, tmp_path, case):
 @given(case=damage())
 def test_a_damaged_run_is_loaded_rightly_or_not_at_all(stopped, tmp_path, case):
     name, changed = with_damage(stopped, tmp_path / "run", case)
-    if changed and name in ("model.safetensors", "vocabulary.json"):
+    if changed and name in ("config.json", "model.safetensors", "vocabulary.json"):
         with pytest.raises(UserError):
             Run.open(tmp_path / "run").load()
     else:
