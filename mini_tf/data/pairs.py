@@ -11,14 +11,18 @@ from mini_tf.files import PathLike
 def read_pairs(path: PathLike) -> list[tuple[str, str]]:
     """[(french, english), …]: the sentence pairs of the file `path`, a line `English<TAB>French` for each.
 
-    This is the form of the Tatoeba project's Anki exports; further columns, such as their attributions, are ignored.
+    This is the form of the Tatoeba project's Anki exports; further columns, such as their attributions, are ignored. Of
+    Tatoeba's own exports, `id<TAB>English<TAB>id<TAB>French`, the sentences are taken.
     A byte order mark at the start, Windows line endings, empty lines and white space around a sentence are dropped.
     Raises UserError as `read_corpus` does, and for a line without one of its sides, by its number.
     """
     pairs = []
     for number, line in enumerate(read_text(path, "a file of sentence pairs", "lines").split("\n"), 1):
         if line.strip() or "\t" in line:
-            english, french, *_ = (column.strip() for column in [*line.split("\t"), ""])
+            columns = [column.strip() for column in [*line.split("\t"), ""]]
+            if len(columns) > 4 and columns[0].isdecimal() and columns[2].isdecimal():   # Tatoeba's own export
+                columns = columns[1:4:2]
+            english, french, *_ = columns
             if not english or not french:
                 raise UserError(
                     f"{path}, line {number}: {shown(line)} has no {'French' if english else 'English'}, expected "

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
+SMALL, MEDIUM = 500, 10_000          # words: up to which all of C is decomposed at once, and if that fails, can be
 
 def eigenvector_embeddings(C: sparse.sparray | Array, n: int) -> tuple[Array, Array]:
     """The n largest eigenvalues of C and their eigenvectors.
@@ -34,8 +35,8 @@ def eigenvector_embeddings(C: sparse.sparray | Array, n: int) -> tuple[Array, Ar
     magnitude: C has negative eigenvalues too, and they come last.
 
     Lanczos iteration (ARPACK, through SciPy) on the sparse C takes the memory of C in float64 and 3.5 times that
-    of V; see `_lanczos`. A matrix that is small, or of which at least half of the eigenvectors are wanted, is
-    decomposed as a dense (c, c) array.
+    of V; see `_lanczos`. A matrix that is small, or of which at least half of the eigenvectors are wanted, or whose
+    iteration does not converge, is decomposed as a dense (c, c) array.
 
     Raises UserError if C is not square, symmetric and finite or has only zeros, and if n is out of range;
     LinAlgError if some ‖C v_k − λ_k v_k‖ exceeds 1e-8 of max_i Σ_j |C_ij|, which no |λ| exceeds: what is returned
@@ -51,10 +52,12 @@ def eigenvector_embeddings(C: sparse.sparray | Array, n: int) -> tuple[Array, Ar
         raise UserError(f"n is {n}, of {c} words; expected n < {c}, fewer dimensions than there are words: try a "
                         "corpus with more different words, or a smaller n (mini-tf train --set n=…)")  # fmt: skip
 
-    if c <= max(500, 2 * n):
-        values, V = eigh(C.toarray(), subset_by_index=(c - n, c - 1))
-    else:
-        values, V = _lanczos(C, n)
+    scale = 2.0 ** (np.frexp(abs(C).max())[1] - 1)       # a power of 2, so that no digit is lost: squares of entries
+    C = C / scale                                        # below 1e-154 are 0, those of 1e155 are infinite
+    try:
+        values, V = _dense(C, n) if c <= max(SMALL, 2 * n) else _lanczos(C, n)
+    except ArpackNoConvergence:                          # eigenvalues that lie close together
+        values, V = _dense(C, n)
 
     values, V = values[::-1].copy(), _with_fixed_signs(V[:, ::-1])
     worst, bound = np.linalg.norm(C @ V - V * values, axis=0).max(), _bound(C)
@@ -62,7 +65,13 @@ def eigenvector_embeddings(C: sparse.sparray | Array, n: int) -> tuple[Array, Ar
         raise np.linalg.LinAlgError(
             f"‖C v − λ v‖ is {worst:.1e} for one of the {n} eigenvectors; expected at most 1e-8 of the largest sum of "
             f"a row of |C|, {bound:.1e}. Try a smaller n, or check that the entries of C differ less wildly in size")
-    return values, V
+    return values * scale, V
+
+
+def _dense(C, n):
+    """As `_lanczos`, from all of C"""
+    c = C.shape[0]
+    return eigh(C.toarray(), subset_by_index=(c - n, c - 1))
 
 
 def _lanczos(C, n):
@@ -79,6 +88,7 @@ def _lanczos(C, n):
     random = np.random.default_rng(0)
     c, bound = C.shape[0], _bound(C)
     values, V = np.empty(0), np.empty((c, 0))
+    most = 100 if c <= MEDIUM else None                  # restarts
     A = LinearOperator(C.shape, lambda x: C @ x + 2 * bound * x - V @ ((values + 2 * bound) * (V.T @ x)), dtype=C.dtype)
 
     def largest(k, **options):
@@ -86,12 +96,14 @@ def _lanczos(C, n):
         start -= V @ (V.T @ start)
         # Where eigenvalues repeat, the iteration runs out of directions and draws new ones at random: seeded, too.
         # A basis of 1.5 k vectors, not SciPy's 2 k: the fastest of those measured at k = 64 and 256.
-        return eigsh(A, k, which="LA", v0=start, ncv=max(20, 3 * k // 2), rng=random, **options)
+        return eigsh(A, k, which="LA", v0=start, ncv=max(20, 3 * k // 2), maxiter=most, rng=random, **options)
 
     more = n
     while True:
         try:
             found, new_V = largest(more)
+        except ArpackNoConvergence:
+            raise
         except ArpackError as error:     # of so few different eigenvalues it cannot find so many at once
             if more == 1:
                 raise np.linalg.LinAlgError(f"ARPACK finds no eigenvector of C {C.shape}: {error}") from None

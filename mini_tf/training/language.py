@@ -13,7 +13,7 @@ from mini_tf.metrics import LossPart, uniform_cross_entropy, unigram_cross_entro
 from mini_tf.models import CarriedState, TextModel
 from mini_tf.models.options import check_choice
 from mini_tf.progress import progress_bar
-from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, tokenize
+from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, remarks_on, tokenize
 from mini_tf.training.batches import ConsecutiveWindows, RandomWindows, split_words
 from mini_tf.training.task import Task, named, random_vectors, text_named
 from mini_tf.types import Array, Say, silent
@@ -222,6 +222,8 @@ def prepare(
     ids = vocabulary.encode(tokens)
     train, validation, test = split_words(ids, T)
     say(f"{len(ids):,} words, {len(vocabulary):,} different: {len(train):,} to train on, {len(test) - T:,} to test")
+    for remark in remarks_on(text, tokens):
+        say(remark)
     if vectors == "random":
         return Corpus(vocabulary, ids, train, validation, test, random_vectors(len(vocabulary), n, seed))
     if len(ids) < W + 1:

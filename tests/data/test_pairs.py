@@ -21,10 +21,11 @@ def written(tmp_path, text):
     [
         "Go.\tVa !\nRun!\tCours\u202f!\n",
         "Go.\tVa !\tCC-BY 2.0 (France) Attribution: tatoeba.org\t\nRun!\tCours\u202f!\t1\t2",
+        "12\tGo.\t7\tVa !\n13\tRun!\t8\tCours\u202f!",
         "\ufeffGo.\tVa !\r\nRun!\tCours\u202f!\r\n",
         "\n\nGo.\tVa !\n \n Run! \t Cours\u202f! \n\n",
     ],
-    ids=["plain", "further columns", "from Windows", "empty lines and spaces"],
+    ids=["plain", "further columns", "Tatoeba's own export", "from Windows", "empty lines and spaces"],
 )
 def test_pairs_are_read_french_first(tmp_path, text):
     assert read_pairs(written(tmp_path, text)) == [("Va !", "Go."), ("Cours\u202f!", "Run!")]

@@ -191,6 +191,26 @@ def test_rounding_is_not_asymmetry():
     assert eigenvector_embeddings(C, 1)[0] == pytest.approx(1.3)
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-170, 1e-150, 1e150, 1e300])
+def test_the_size_of_the_entries_does_not_matter(size):
+    """Lanczos iteration takes norms, whose squares would underflow or overflow."""
+    B = np.random.default_rng(0).standard_normal((600, 600))
+    values, V = eigenvector_embeddings(B + B.T, 5)
+    scaled, scaled_V = eigenvector_embeddings((B + B.T) * size, 5)
+    np.testing.assert_allclose(scaled / size, values, rtol=1e-10)
+    np.testing.assert_allclose(scaled_V, V, atol=1e-8)
+
+
+def test_eigenvalues_close_together_are_found_as_eigh_finds_them(monkeypatch):
+    """Of a negative definite matrix the largest eigenvalues lie close together near 0: the iteration would go on and on."""
+    B = np.random.default_rng(0).standard_normal((700, 700))
+    calls, dense = [], module._dense
+    monkeypatch.setattr(module, "_dense", lambda C, n: calls.append(n) or dense(C, n))
+    values, _ = eigenvector_embeddings(-B @ B.T, 2)
+    assert calls == [2]
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(-B @ B.T)[:-3:-1], atol=1e-8)
+
+
 def test_a_wrong_decomposition_is_not_returned(C, monkeypatch):
     eigsh = module.eigsh
 

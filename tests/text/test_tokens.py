@@ -1,7 +1,7 @@
 """Words to integers and back (Task 6.1)."""
 
 from mini_tf.errors import UserError
-from mini_tf.text import SentenceVocabulary, Vocabulary, join, spaced, tokenize
+from mini_tf.text import SentenceVocabulary, Vocabulary, join, remarks_on, spaced, tokenize
 from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import SPECIAL
 
@@ -16,8 +16,32 @@ Sir, are not you my father?"""
 
 def test_words_punctuation_and_line_breaks_are_words():
     assert tokenize("Sir, are not you my father?\n") == ["Sir", ",", "are", "not", "you", "my", "father", "?", "\n"]
-    assert tokenize("o'er-hang; 'tis “so”…") == ["o'er", "-", "hang", ";", "tis", "so"]
+    assert tokenize("o'er-hang; 'tis “so”…") == ["o'er", "-", "hang", ";", "tis", "“", "so", "”", "…"]
     assert tokenize("") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("so happy 😀 #win", "so happy 😀 # win"), ("a + b = c @me", "a + b = c @ me"), ("don’t", "don’t"),
+        ("cafe\u0301 e\u0301te\u0301", "café été"), ("नमस्ते दुनिया", "नमस्ते दुनिया"), ("ภาษาไทยดี", "ภาษาไทยดี"),
+        ("天气好。我们走，吧", "天气好 。 我们走 ， 吧"), ("(“a”) 50 %", "( “ a ” ) 50 %"), ("'tis & $ \u0301", "tis"),
+    ],
+)  # fmt: skip
+def test_every_character_is_in_a_word(text, tokens):
+    assert tokenize(text) == tokens.split()
+    assert tokenize(join(tokenize(text))) == tokenize(text)
+
+
+def test_what_is_left_out_is_said():
+    text = "'tis 'twas rock & roll"
+    assert remarks_on(text, tokenize(text)) == ["left out, as in Lab 6: 2 ', 1 &"]
+    assert remarks_on("so happy 😀", tokenize("so happy 😀")) == []
+
+
+def test_a_text_without_spaces_is_named():
+    text = "。".join(chr(0x4E00 + i) * (2 + i % 5) for i in range(400))
+    assert remarks_on(text, tokenize(text))[0].startswith("note: 400 of 799 words occur once: is this text written")
 
 
 def test_the_labs_two_quotes_have_24_different_words_and_father_is_the_eighth():
@@ -37,7 +61,7 @@ def test_index_and_word_are_inverse():
     assert "mother" not in vocabulary
 
 
-@given(st.text(st.sampled_from("ab1'.,!?;:- \n\t“é_"), max_size=60))
+@given(st.text(st.sampled_from("ab1'.,!?;:- \n\t“”’(é_\u0301#😀。"), max_size=60))
 def test_joined_words_are_the_same_words_again(text):
     tokens = tokenize(text)
     assert tokenize(join(tokens)) == tokens
