@@ -29,7 +29,7 @@ class Output(Console):
 
 
 # One console for lines and bars: rich keeps them apart only if both go through the same one.
-console = Output(highlight=False, soft_wrap=True)
+console = Output(highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
 @contextmanager
@@ -42,8 +42,8 @@ def progress_bar(what: str, total: int) -> Iterator[Callable]:
             update(step + 1, f"loss {loss:.3f}")
     """
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
-        TimeElapsedColumn(), TextColumn("·"), TimeRemainingColumn(), TextColumn("left"),
+        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
+        TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn(), TextColumn("·"), TimeRemainingColumn(), TextColumn("left"),
     )  # fmt: skip
     # In a notebook, rich draws bars with widgets: pip install ipywidgets.
     seen = console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)

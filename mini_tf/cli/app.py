@@ -22,7 +22,12 @@ app = typer.Typer(
            "gradient or a run; 2, invalid input, and the message says what to change; 130, 143, "
            "129: interrupted, terminated, the terminal was closed.",
 )  # fmt: skip
-err = Output(stderr=True, highlight=False, soft_wrap=True)
+err = Output(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+
+def examples(*commands: str) -> str:
+    """The end of a command's --help: commands to try, a line each."""
+    return "\n".join(["\b", "Examples:", *(f"  mini-tf {command}" for command in commands)])
 
 
 def _show_version(asked: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from mini_tf.cli import options
-from mini_tf.cli.app import app, keep_standard_output_for, note, out
+from mini_tf.cli.app import app, examples, keep_standard_output_for, note, out
 from mini_tf.cli.showing import coloured_words, numbers_table, strongest_words, write_on
 from mini_tf.errors import UserError
 from mini_tf.files import STANDARD
@@ -16,7 +16,8 @@ import typer
 from rich.text import Text
 
 
-@app.command()
+@app.command(epilog=examples("generate runs/quick --prompt 'Good morrow, my lord'",
+                             "generate runs/quick --temperature 0.7 --words 100"))  # fmt: skip
 def generate(
     run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train made")],
     prompt: Annotated[str, typer.Option(help="the words to go on from; \\n is a line break")] = "",
@@ -50,7 +51,8 @@ def generate(
     write_on(model, vocabulary, ids, words, choose)
 
 
-@app.command()
+@app.command(epilog=examples("translate runs/translate 'je ne vois pas le chat noir .'",
+                             "translate runs/translate --beam 1 < sentences.txt"))  # fmt: skip
 def translate(
     run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train --preset translate made")],
     sentence: Annotated[str | None, typer.Argument(help="a French sentence [default: lines of standard input]")] = None,
@@ -86,7 +88,9 @@ def translate(
         note(f"attention drawn in {attention}")
 
 
-@app.command(short_help="Say which class a text has, and which words say so.")
+@app.command(short_help="Say which class a text has, and which words say so.",
+             epilog=examples("classify runs/classify 'a moving film' --words",
+                             "classify runs/classify --table reviews.csv"))  # fmt: skip
 def classify(
     run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train --preset classify made")],
     text: Annotated[str | None, typer.Argument(help="a text, in quotation marks")] = None,
@@ -130,7 +134,7 @@ def classify(
         note(f"attention and gradient drawn in {picture}")
 
 
-@app.command()
+@app.command(epilog=examples("fill runs/fill 'To be or not to ____'", "fill runs/fill '____ is the winter' --guesses 10"))
 def fill(
     run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train --preset fill made")],
     text: Annotated[str, typer.Argument(help="a line with ____ for each word to be filled in")],

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import mini_tf
 from mini_tf.cli import options
-from mini_tf.cli.app import app, keep_standard_output_for, out
+from mini_tf.cli.app import app, examples, keep_standard_output_for, out
 from mini_tf.errors import UserError
 from mini_tf.files import is_stream
 from mini_tf.parallel.starting import mpi_here
@@ -16,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 
-@app.command(short_help="Check hand-written gradients: mini_tf's, or your own.")
+@app.command(short_help="Check hand-written gradients: mini_tf's, or your own.",
+             epilog=examples("gradcheck softmax", "gradcheck my_ops.py::softmax --shape z=3,4"))  # fmt: skip
 def gradcheck(
     names: Annotated[list[str] | None, typer.Argument(help="names, or how they begin; or file.py::function")] = None,
     seed: Annotated[int, typer.Option(help="of the random numbers", min=0)] = 0,
@@ -70,7 +71,8 @@ def gradcheck(
     raise typer.Exit(command.check_all(subjects, seed, html, json, solution))
 
 
-@app.command(short_help="Write a page that shows a backward pass line by line.")
+@app.command(short_help="Write a page that shows a backward pass line by line.",
+             epilog=examples("explore runs/quick --text 'my good lord'", "explore my_ops.py::softmax --shape z=3,4"))  # fmt: skip
 def explore(
     what: Annotated[
         str | None,
@@ -102,7 +104,7 @@ def explore(
         out.print(Text(f"written: {out_file} ({out_file.stat().st_size / 1e6:.1f} MB); open it in a browser"))
 
 
-@app.command(short_help="Look at this machine, or at a run.")
+@app.command(short_help="Look at this machine, or at a run.", epilog=examples("doctor", "doctor runs/quick"))
 def doctor(
     run: Annotated[Path | None, typer.Argument(help="a run folder: look at it instead of at this machine")] = None,
 ) -> None:
@@ -115,6 +117,7 @@ def doctor(
         raise typer.Exit(0 if examined(run) else 1)
     import platform
     from importlib.metadata import PackageNotFoundError, version
+    from importlib.util import find_spec
 
     from mini_tf import kernels
     from mini_tf.backend import gpu_count
@@ -148,7 +151,8 @@ def doctor(
                   else "the plain formulas of mini_tf/ops run; with Numba, and without MINI_TF_KERNELS=off, their "
                   "fused twins would")  # fmt: skip
     gpus, why_not = gpu_count()
-    table.add_row("GPU", str(gpus), why_not)
+    cupy = "; with a CUDA GPU: pip install 'mini-tf[gpu13]', or gpu12" if find_spec("cupy") is None else ""
+    table.add_row("GPU", str(gpus), why_not + cupy)
     table.add_row("MPI", *mpi_here())
     found, place = where(SHAKESPEARE)
     table.add_row("Shakespeare", "here" if found else "not yet here", place)

@@ -3,18 +3,20 @@
 from pathlib import Path
 from typing import Annotated
 
-from mini_tf.cli.app import app, out
+from mini_tf.cli.app import app, examples, out
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 
-@app.command(short_help="List the presets of train, and the options of each.")
+@app.command(short_help="List the presets of train, and the options of each.",
+             epilog=examples("presets", "presets gpt"))  # fmt: skip
 def presets(
     name: Annotated[str | None, typer.Argument(help="a preset: show all its options")] = None,
 ) -> None:
     """List the presets of mini-tf train; or, with a NAME, all options of one, which --set changes."""
+    from mini_tf.training.option_meanings import option_meanings
     from mini_tf.training.registry import PRESETS, preset_named
     from mini_tf.training.settings import options_of
 
@@ -30,15 +32,17 @@ def presets(
     preset = preset_named(name)
     out.print(Text(f"{preset.name}: {preset.description}"))
     out.print(Text(f"trains a {preset.model_type.__name__}, from {preset.takes}"))
+    meanings = option_meanings(preset)
     for option, value in options_of(preset).items():
         shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-        table.add_row(option, Text(shown, "bold"))
+        table.add_row(option, Text(shown, "bold"), meanings.get(option, ""))
     out.print(table)
     some = "L=4" if "L" in options_of(preset) else "steps=100"
     out.print(Text(f"Another value for this run: mini-tf train --preset {preset.name} --set {some}", "dim"))
 
 
-@app.command(short_help="Put labs and exercises into a folder of your own.")
+@app.command(short_help="Put labs and exercises into a folder of your own.",
+             epilog=examples("labs my-labs", "labs ../course/labs"))  # fmt: skip
 def labs(
     folder: Annotated[Path, typer.Argument(help="the folder to put them into: a new or an empty one")],
 ) -> None:

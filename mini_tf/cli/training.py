@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mini_tf.cli import options
-from mini_tf.cli.app import app, note, out
+from mini_tf.cli.app import app, examples, note, out
 from mini_tf.cli.showing import numbers_table
 from mini_tf.errors import Terminated, UserError
 from mini_tf.files import STANDARD
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 Results = dict[str, Any]
 
 
-@app.command(short_help="Train a model, by a preset, on Shakespeare or a text of your own.")
+@app.command(short_help="Train a model, by a preset, on Shakespeare or a text of your own.",
+             epilog=examples("train", "train --preset gpt --corpus my.txt --set L=4 --run runs/mine"))  # fmt: skip
 def train(
     context: typer.Context,
     preset: options.Preset = "quick",
@@ -112,7 +113,8 @@ def train(
         train_and_show(folder, chosen, {"path": path} | more, steps, seed, device)
 
 
-@app.command(short_help="Train all language models on the same words, and compare them.")
+@app.command(short_help="Train all language models on the same words, and compare them.",
+             epilog=examples("compare", "compare --corpus my.txt --steps 100"))  # fmt: skip
 def compare(
     corpus: options.Corpus = None,
     shakespeare: options.Shakespeare = options.Flavour.lab,

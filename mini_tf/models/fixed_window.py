@@ -31,6 +31,7 @@ class FixedWindowModel(WindowModel):
     k                    hidden units
     hidden_layers        1; with more, each further one is h ← f(h·W + b) with W (k, k)
     composition          "concatenation", "sum", "mean", "maximum" or "product": see COMPOSITIONS
+    activation           f, "tanh" or "relu"
     train_embeddings     learn the word vectors too, as Bengio et al. do
     dropout              fraction of the entries of e and of h that is dropped in training
 

@@ -45,7 +45,7 @@ class Language(Task):
     warm_up: int = 20            # steps in which the learning rate rises
     W: int = 10                  # co-occurrence window
     validation_words: int = 2000     # validation words per measurement
-    sample_words: int = 500
+    sample_words: int = 500      # that the trained model writes
 
     def words_in_batch(self) -> int:
         return self.batch * int(self.model["T"])

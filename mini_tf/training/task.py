@@ -39,8 +39,8 @@ class Task:
     name: str
     description: str
     model: dict[str, Any]        # options of the model
-    learning_rate: float
-    steps: int
+    learning_rate: float         # the largest, after the warm-up
+    steps: int                   # batches to train on
     every: int                   # steps between measurements of the validation loss
     betas: tuple[float, float] = (0.9, 0.98)   # of Adam
     clip: float | None = 1.0     # largest norm of all gradients together

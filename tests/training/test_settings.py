@@ -4,6 +4,7 @@ import re
 from dataclasses import asdict
 
 from mini_tf.errors import UserError
+from mini_tf.training.option_meanings import option_meanings
 from mini_tf.training.registry import PRESETS, preset_named
 from mini_tf.training.settings import check, options_of, with_settings
 
@@ -94,3 +95,16 @@ def test_later_settings_win_and_the_model_of_the_preset_stays():
 def test_what_cannot_be_is_refused_in_one_sentence(preset, setting, message):
     with pytest.raises(UserError, match=re.escape(message)):
         with_settings(preset_named(preset), [setting])
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_option_has_a_meaning(name):
+    meanings = option_meanings(PRESETS[name])
+    assert [option for option in options_of(PRESETS[name]) if not meanings.get(option)] == []
+
+
+def test_meanings_of_options_that_share_a_line_are_told_apart():
+    meanings = option_meanings(PRESETS["gpt"])
+    assert (meanings["T"], meanings["f"]) == ("history length in words", "hidden units of feed-forward")
+    assert meanings["warm_up"] == "steps in which the learning rate rises"
+    assert meanings["dropout"].endswith("of each branch's output dropped in training")

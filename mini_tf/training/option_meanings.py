@@ -1,0 +1,37 @@
+"""What the options of a preset mean, taken from where they are defined: so nothing is said twice."""
+
+import inspect
+import re
+from collections.abc import Iterator
+
+from mini_tf.training.task import Task
+
+ENTRY = re.compile(r" {4}(\w+(?:, \w+)*)(?: \([^)]*\))? {2,}(\S.*)")                # of a model's docstring
+FIELD = re.compile(r" {4}(\w+): .*?[^\"]# ?(\S.*)")         # of a Task: a comment behind it
+
+
+def option_meanings(preset: Task) -> dict[str, str]:
+    """{option: what it means}, of the model's options and of those of its training"""
+    found = dict(_in_docstring(preset.model_type))
+    for kind in reversed(type(preset).mro()):
+        if issubclass(kind, Task):
+            found |= {match[1]: match[2] for match in map(FIELD.match, inspect.getsource(kind).split("\n")) if match}
+    return found
+
+
+def _in_docstring(model_type: type) -> Iterator[tuple[str, str]]:
+    """(option, meaning), from the lines `    T, L    words of a history, layers` of the class's docstring
+
+    Several names with as many meanings, between commas, are told apart; a line without a name goes on with the last.
+    """
+    names, meaning = [], ""
+    for line in [*(model_type.__doc__ or "").split("\n"), "    end  of it"]:
+        entry = ENTRY.fullmatch(line)
+        if entry is None and names and line.startswith(" " * 9):
+            meaning += f" {line.strip()}"
+            continue
+        for position, name in enumerate(names):
+            parts = [meaning.split(sign) for sign in ("; ", ", ")]
+            each = next((some for some in parts if len(some) == len(names)), [meaning] * len(names))
+            yield name, each[position].removeprefix("and ")
+        names, meaning = (entry[1].split(", "), entry[2]) if entry else ([], "")
