@@ -8,6 +8,17 @@ from contextlib import contextmanager, suppress
 
 from mini_tf.errors import UserError
 
+NUMBERS = "NUMBA_NUM_THREADS", "SOURCE_DATE_EPOCH"       # environment variables, of Numba and of Matplotlib
+
+
+def check_environment() -> None:
+    """Raises UserError for an environment variable that is no number and has to be one."""
+    for name in NUMBERS:
+        value = os.environ.get(name, "").strip()
+        if value and not value.lstrip("-").isdecimal():
+            raise UserError(f"the environment variable {name} is {value!r}, expected a whole number, or nothing: unset "
+                            f"{name}")  # fmt: skip
+
 
 class OutOfMemory(UserError):
     """The memory of the machine, or of its GPU, is full."""

@@ -43,7 +43,8 @@ def progress_bar(what: str, total: int) -> Iterator[Callable]:
     """
     columns = (
         TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn(), TextColumn("·"), TimeRemainingColumn(), TextColumn("left"),
+        TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn(), TextColumn("·"), TimeRemainingColumn(),
+        TextColumn("left"),
     )  # fmt: skip
     # In a notebook, rich draws bars with widgets: pip install ipywidgets.
     seen = console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)

@@ -146,7 +146,7 @@ def test_doctor_shows_versions_and_what_is_here(mini_tf, monkeypatch):
 
 REFUSED = {
     "an empty corpus": (b"", [], "empty"),
-    "a corpus of signs only": ("«»" * 50, [], "no words"),
+    "a corpus of quotes only": ("'&" * 50, [], "no words"),
     "a corpus that is too short": ("to be or not to be", [], "the corpus has 6 words, too few"),
     "not UTF-8": (b"caf\xe9 " * 100, [], "UTF-8"),
     "fewer different words than n": ("to be or not to be " * 60, [], "n is 8, of 4 words"),

@@ -75,3 +75,11 @@ def test_the_sentence_names_what_was_refused():
         raise FileNotFoundError(2, "No such file or directory")
     with pytest.raises(OutOfMemory, match=r"^the memory is full: Unable to allocate 9 GiB; .* smaller sizes$"), memory_said():
         raise MemoryError("Unable to allocate 9 GiB")
+
+
+@pytest.mark.parametrize("name", ["NUMBA_NUM_THREADS", "SOURCE_DATE_EPOCH"])
+def test_an_environment_variable_that_is_no_number_is_named(command, monkeypatch, name):
+    monkeypatch.setenv(name, "x")
+    code, _, err = command("presets")
+    assert code == 2
+    assert f"{name} is 'x', expected a whole number" in err

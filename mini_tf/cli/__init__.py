@@ -8,8 +8,8 @@ import warnings
 from mini_tf.cli import infer, inspect, resources, training  # noqa: F401, with the commands
 from mini_tf.cli.app import app, err, note, out
 from mini_tf.errors import Terminated, UserError
-from mini_tf.kernels import WithoutNumba
-from mini_tf.machine import leave_standard_output, refusals_said
+from mini_tf.kernels import FormulaEdited, WithoutNumba
+from mini_tf.machine import check_environment, leave_standard_output, refusals_said
 from mini_tf.parallel.starting import ending_together, join, rank_given
 from mini_tf.terminal import signals_to_end, write_in_any_encoding
 
@@ -38,6 +38,7 @@ def main() -> None:
             signal.signal(number, _terminated)
     try:
         with ending_together(), refusals_said():
+            check_environment()
             if rank_given() is not None:                 # joining loads what --help does not need
                 _print_on_rank_0(join())
             app(prog_name="mini-tf")
@@ -66,10 +67,10 @@ def _report_lost_output():
 
 
 def _showing(before):
-    """A way to show warnings: that Numba is missing as a note, others as before."""
+    """A way to show warnings: that Numba is missing, or a formula edited, as a note, others as before."""
 
     def show(message, category, *where, **options):
-        if issubclass(category, WithoutNumba):
+        if issubclass(category, (WithoutNumba, FormulaEdited)):
             note(str(message))
         else:
             before(message, category, *where, **options)

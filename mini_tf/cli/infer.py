@@ -21,7 +21,7 @@ from rich.text import Text
 def generate(
     run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train made")],
     prompt: Annotated[str, typer.Option(help="the words to go on from; \\n is a line break")] = "",
-    words: Annotated[int, typer.Option(help="how many words to write", min=1)] = 500,
+    words: Annotated[int, typer.Option(help="how many words to write", min=1, max=1_000_000)] = 500,
     temperature: Annotated[float, typer.Option(help="below 1 safer, above 1 bolder")] = 1.0,
     top_k: Annotated[int | None, typer.Option(help="choose among the k most probable words only", min=1)] = None,
     argmax: Annotated[bool, typer.Option("--argmax", help="always the most probable word")] = False,
@@ -134,7 +134,8 @@ def classify(
         note(f"attention and gradient drawn in {picture}")
 
 
-@app.command(epilog=examples("fill runs/fill 'To be or not to ____'", "fill runs/fill '____ is the winter' --guesses 10"))
+@app.command(epilog=examples("fill runs/fill 'To be or not to ____'",
+                             "fill runs/fill '____ is the winter' --guesses 10"))  # fmt: skip
 def fill(
     run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train --preset fill made")],
     text: Annotated[str, typer.Argument(help="a line with ____ for each word to be filled in")],
@@ -166,7 +167,8 @@ def opened(run: Path, command: str, device: str) -> tuple[Any, Any]:
         ("fill", MaskedWordModel, "a model that fills gaps; to fill one", " 'To be or not to ____'"),
     ]
     device = resolve_device(device)
-    model, vocabulary = Run.open(run).load()
+    preset = "" if command == "generate" else f" --preset {command}"
+    model, vocabulary = Run.open(run, f"mini-tf train{preset}").load()
     right, _, what, example = next(kind for kind in kinds if isinstance(model, kind[1]))
     if command != right:
         raise UserError(f"{run} holds {what}: mini-tf {right} {run}{example}")

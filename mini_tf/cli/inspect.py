@@ -72,7 +72,8 @@ def gradcheck(
 
 
 @app.command(short_help="Write a page that shows a backward pass line by line.",
-             epilog=examples("explore runs/quick --text 'my good lord'", "explore my_ops.py::softmax --shape z=3,4"))  # fmt: skip
+             epilog=examples("explore runs/quick --text 'my good lord'",
+                             "explore my_ops.py::softmax --shape z=3,4"))  # fmt: skip
 def explore(
     what: Annotated[
         str | None,

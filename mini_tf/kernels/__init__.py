@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mini_tf.kernels import binding
 from mini_tf.kernels.compiling import LOOPS, Loop, WithoutNumba, has_numba
@@ -42,6 +42,7 @@ __all__ = [
 _off = ContextVar("off", default=os.environ.get("MINI_TF_KERNELS", "").lower() in ("off", "0", "no", "false"))
 _unedited = ContextVar("unedited", default=True)     # a twin runs only if its formula is unedited since the comparison
 _twins: dict[tuple["Op", str, bool], Callable | None] = {}       # (op, library, unedited) -> its twin, once looked up
+_warned: dict[Any, Any] = {}         # which formulas a warning was given about
 
 
 class FormulaEdited(UserWarning):
@@ -110,9 +111,9 @@ def _find(op, library):
         return twin
     if edited := binding.edited(op):
         which = "was edited" if edited == op.name else f"uses {edited}, which was edited"
-        message = f"{op.name} {which}: its formula runs, at the formula's speed"
+        message = f"{op.name} {which}: its formula runs, at the formula's speed (mini-tf gradcheck checks it)"
         code = op.formula.__code__                       # what the warning points to
-        warnings.warn_explicit(message, FormulaEdited, code.co_filename, code.co_firstlineno)
+        warnings.warn_explicit(message, FormulaEdited, code.co_filename, code.co_firstlineno, registry=_warned)
         return None
     return twin
 

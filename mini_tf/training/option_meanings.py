@@ -24,7 +24,8 @@ def _in_docstring(model_type: type) -> Iterator[tuple[str, str]]:
 
     Several names with as many meanings, between commas, are told apart; a line without a name goes on with the last.
     """
-    names, meaning = [], ""
+    names: list[str] = []
+    meaning = ""
     for line in [*(model_type.__doc__ or "").split("\n"), "    end  of it"]:
         entry = ENTRY.fullmatch(line)
         if entry is None and names and line.startswith(" " * 9):

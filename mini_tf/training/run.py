@@ -93,9 +93,12 @@ class Run:
         return run
 
     @classmethod
-    def open(cls, folder: PathLike) -> Self:
-        """The run in that folder, to be read. Raises UserError when it is not a run folder, or has no model yet."""
-        run = cls.find(folder)
+    def open(cls, folder: PathLike, training: str = "mini-tf train") -> Self:
+        """The run in that folder, to be read. Raises UserError when it is not a run folder, or has no model yet.
+
+        training: the command that would make such a run, for the message
+        """
+        run = cls.find(folder, training)
         missing = [f for f in ("vocabulary.json", "model.safetensors") if not (run.folder / f).is_file()]
         if missing:
             raise UserError(f"{folder} has no {missing[0]}: its training has not come far enough, or the file was "
@@ -103,10 +106,10 @@ class Run:
         return run
 
     @classmethod
-    def find(cls, folder: PathLike) -> Self:
+    def find(cls, folder: PathLike, training: str = "mini-tf train") -> Self:
         """The run in that folder, in whatever state it is. Raises UserError when it is not a run folder."""
         if not os.path.exists(folder):
-            raise UserError(f"there is no folder {folder}; train a run first: mini-tf train --run {folder}")
+            raise UserError(f"there is no folder {folder}; train a run first: {training} --run {folder}")
         if not os.path.isfile(Path(folder) / "config.json"):
             raise UserError(f"{folder} is not a run folder: it has no config.json; name one that mini-tf train made")
         return cls(folder)

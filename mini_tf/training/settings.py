@@ -16,6 +16,7 @@ NOT_SET = ("name", "description", "model", "model_class")
 CHOICES = {"vectors": ("eigenvectors", "training", "random"), "batches": ("random", "apart", "consecutive")}
 YES_OR_NO = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 FROM_0 = ("warm_up", "sample_words")
+MOST = {"sample_words": 100_000}     # minutes of writing
 
 
 def options_of(preset: Task) -> dict[str, Any]:
@@ -92,6 +93,6 @@ def check(preset: Task) -> None:
             if not is_number(value) or not 0 < value < 1:
                 raise UserError(f"{name} is {shown(value)}, expected more than 0 and less than 1: a share")
         elif field.type is int or "int" in str(field.type):
-            check_whole(0 if name in FROM_0 else 1, **{name: value})
+            check_whole(0 if name in FROM_0 else 1, MOST.get(name), **{name: value})
         elif not is_number(value) or not 0 < value < float("inf"):
             raise UserError(f"{name} is {shown(value)}, expected a number above 0")

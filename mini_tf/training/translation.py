@@ -65,6 +65,9 @@ class Translation(Task):
             source, target = (SentenceVocabulary([pair[k] for pair in train], self.least) for k in (0, 1))
         source.names |= names_in((pair[0] for pair in rest), "french")
         target.names |= names_in((pair[1] for pair in rest), "english")
+        if self.beam > len(target):
+            raise UserError(f"beam is {self.beam}, expected at most {len(target)}, the size of the English vocabulary: "
+                            "mini-tf train --set beam=…")  # fmt: skip
         say(f"{len(train):,} pairs to train on, {len(test):,} to test; "
             f"{len(source):,} French words, {len(target):,} English")  # fmt: skip
         return Bitext(source, target, train, validation, test)
