@@ -69,6 +69,10 @@ class Op(Generic[P, R]):
 
     def unwatched(self, *inputs: P.args, **options: P.kwargs) -> R:
         """The call itself. A twin returns NotImplemented for unsupported arguments: then the formula runs."""
+        if options:
+            options = {name: self.arguments.option(name, value) for name, value in options.items()}  # type: ignore[assignment]
+        if len(inputs) > self.arguments.leading:         # options given by position
+            inputs = self.arguments.by_position(inputs)  # type: ignore[assignment]
         result = self.implementation(inputs, options)(*inputs, **options)
         return self.formula(*inputs, **options) if result is NotImplemented else result
 

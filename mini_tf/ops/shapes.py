@@ -9,7 +9,7 @@ from typing import Any
 from mini_tf.backend import array_module, class_and_device, on_current_device, to_device_of
 from mini_tf.types import Array
 
-from numpy import ndarray
+from numpy import generic, ndarray
 
 KINDS = {"float": "f", "int": "iu", "bool": "b"}
 TWIN_DTYPES = "f?bhilqBHILQ"                             # as NumPy's letters: float32, booleans, integers
@@ -31,6 +31,25 @@ class Arguments:
             self.expected.append((name, axes, kind or "float"))
         self.positions: list[tuple[str, int]] = [(name, positions[name]) for name, _, _ in self.expected]
         self.names: list[str] = [name for name, _ in self.positions]
+        self.order: list[str] = list(positions)
+        self.leading: int = next((i for i, name in enumerate(self.order) if name not in self.names), len(self.order))
+
+    def option(self, name: str, value: Any) -> Any:
+        """The value of an argument; of a number that is none of the arrays, a Python number.
+
+        A NumPy number would turn float32 into float64. Raises ValueError for a number that is not finite.
+        """
+        if name in self.names:
+            return value
+        if isinstance(value, generic):
+            value = value.item()
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{self.op}: {name} is {value}, expected a finite number")
+        return value
+
+    def by_position(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The same for arguments by position"""
+        return tuple(map(self.option, self.order, inputs)) + inputs[len(self.order) :]
 
     def check(self, inputs: tuple[Any, ...], options: dict[str, Any]) -> str | None:
         """Check the arguments of a call. The name of their library, if its twins can take them: floats in float32.
@@ -86,6 +105,9 @@ class Arguments:
             shape, dtype, *_ = array
             if dtype.kind not in KINDS[kind]:
                 raise ValueError(f"{self.op}: {name} has dtype {dtype}, expected {_expected_dtype(name, kind)}")
+            if dtype.kind == "f" and dtype.itemsize < 4:
+                raise ValueError(f"{self.op}: {name} has dtype {dtype}, expected float32 or float64: the squares and "
+                                 "sums of an op would overflow")  # fmt: skip
             if axes is not None and not _fits(shape, axes, sizes, name):
                 raise ValueError(f"{self.op}: {name} has shape {shape}, expected {_expected_shape(axes, sizes)}")
         dtypes = [dtype for _, dtype, *_ in filter(None, properties)]

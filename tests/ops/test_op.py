@@ -7,7 +7,7 @@ import pickle
 import sys
 from collections import Counter
 
-from mini_tf import layers, ops
+from mini_tf import kernels, layers, ops
 from mini_tf.ops.op import Op, all_ops, op, replaced, watching
 
 import numpy as np
@@ -137,3 +137,30 @@ def test_a_users_op_checks_its_arguments(rng):
         pick(x, np.array([1, 0]))
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'ids'"):
         pick(x)
+
+
+@pytest.mark.parametrize("scale", [np.float64(2), np.float32(2), np.int64(2), np.array(2.0)[()]], ids=repr)
+def test_a_numpy_number_as_an_option_is_a_number(scale, rng):
+    """np.float64(2) would turn float32 into float64; formula and twin give the same, by position, too."""
+    query, key, value = (rng.standard_normal((2, 5, 4)).astype(np.float32) for _ in range(3))
+    expected, _ = ops.attention(query, key, value, scale=2.0)
+    for run in (lambda: ops.attention(query, key, value, scale=scale), lambda: ops.attention(query, key, value, None, scale)):
+        y, backward = run()
+        with kernels.reference_only():
+            by_formula, _ = run()
+        assert {y.dtype, by_formula.dtype, backward(y)[0].dtype} == {np.dtype(np.float32)}
+        np.testing.assert_array_equal(y, expected)
+        np.testing.assert_allclose(by_formula, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [np.inf, -np.inf, np.nan, np.float32(np.inf)])
+def test_an_option_has_to_be_finite(scale):
+    with pytest.raises(ValueError, match=r"attention: scale is -?(inf|nan), expected a finite number"):
+        ops.attention(*np.ones((3, 1, 2, 2)), scale=scale)
+
+
+def test_half_precision_is_refused():
+    """The squares of 1,000, 2,000, 3,000 are beyond its largest number: layer norm gave zeros."""
+    x = np.array([[1000, 2000, 3000]], np.float16)
+    with pytest.raises(ValueError, match="layer_norm: x has dtype float16, expected float32 or float64"):
+        ops.layer_norm(x, np.ones(3, np.float16), np.zeros(3, np.float16))
