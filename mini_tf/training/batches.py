@@ -75,6 +75,7 @@ class Rounds:
     def restore(self, state: dict[str, Any]) -> None:
         self.rng.bit_generator.state = state["round"]
         self._begin()
+        check_whole(0, len(self.round), done=state["done"])
         self.position, self.rng.bit_generator.state = state["done"], state["rng"]
 
 
@@ -144,6 +145,7 @@ class ConsecutiveWindows:
         return {"first": self.first, "shift": self.shift}
 
     def restore(self, state: dict[str, int]) -> None:
+        check_whole(0, self.pieces.shape[1], **state)
         self.first, self.shift = state["first"], state["shift"]
 
     def __repr__(self):

@@ -222,7 +222,7 @@ class Run:
 
     def is_finished(self) -> bool:
         """True if there is nothing left to do: trained, tested, and all written."""
-        return (self / "results.json").is_file() and not self.states()
+        return (self / "results.json").exists() and not self.states()
 
     def copy_to(self, folder: PathLike, training: Training, model: Any) -> Path:
         """Write all that is in memory into another folder, where the training can go on. Returns that folder.

@@ -4,6 +4,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from mini_tf.backend import array_module
+from mini_tf.checks import is_number, shown
 from mini_tf.errors import UserError
 from mini_tf.training.archive import read_archive, write_archive
 from mini_tf.types import Array, PathLike
@@ -13,6 +14,10 @@ import numpy as np
 if TYPE_CHECKING:
     from mini_tf.training.step import Training
 
+FORM: dict[str, Any] = {             # of the numbers: a value of the right type for each; [x] is a list of such
+    "optimizer": "", "best": [0.0, 0], "step": 0, "seconds": 0.0, "counts": {"": {"": 0}},
+    "since": {"losses": [0.0], "words": 0, "seconds": 0.0}, "rows": [{"step": 0, "validation_loss": 0.0}],
+}  # fmt: skip
 PROGRESS = "step", "seconds", "since", "rows"            # of a Training, besides the best: what a state keeps of it
 
 
@@ -42,6 +47,11 @@ def state_of(training: "Training") -> tuple[dict[str, Array], dict[str, Any]]:
 def restore(training: "Training", arrays: dict[str, Array], numbers: dict[str, Any]) -> None:
     """See `Training.restore`."""
     training.deferred = None
+    rng = training.rng and training.rng.bit_generator.state
+    like = {"batches": training.batches.state(), "rng": rng if numbers["rng"] and rng else numbers["rng"]}
+    _check_form("numbers", numbers, FORM | like)
+    for row in numbers["rows"]:                          # "" is what was not measured
+        _check_form("numbers.rows", {name: 0 if x == "" else x for name, x in row.items()}, {"": 0.0})
     groups: dict[str, dict[str, Array]] = {}
     for name, x in arrays.items():
         kind, _, rest = name.partition("/")
@@ -112,6 +122,21 @@ def restore_from(path: PathLike, training: "Training", **about: Any) -> tuple[di
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise UserError(f"{path} was written by another version of mini_tf, or edited: {error}") from None
     return arrays, found["numbers"]
+
+
+def _check_form(where, found, form):
+    """Raises UserError unless what a file says has the form of what was written to it."""
+    fits = is_number(found) if is_number(form) else isinstance(found, type(form))
+    if isinstance(form, dict) and fits:
+        keys = found.keys() if "" in form else form.keys()           # "": any keys
+        for key in keys:
+            _check_form(f"{where}.{key}", found.get(key), form.get(key, form.get("")))
+    elif isinstance(form, list) and fits and len(form) in (1, len(found)):
+        for position, part in enumerate(found):
+            _check_form(f"{where}[{position}]", part, form[min(position, len(form) - 1)])
+    elif not fits or isinstance(form, list) or (type(form) is int and not (isinstance(found, int) and found >= 0)):
+        raise UserError(f"the training's state says {shown(found)} of {where}: it was edited, or another version of "
+                        "mini_tf wrote it")  # fmt: skip
 
 
 def _is_array(x):

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
 from mini_tf.errors import Terminated, UserError
@@ -13,6 +14,7 @@ from mini_tf.training.run_report import report_of
 from mini_tf.training.step import Training
 from tests import tiny
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -114,3 +116,90 @@ def test_a_damaged_run_goes_on_exactly_or_not_at_all(stopped, tmp_path, case):
     found = tiny.contents(tmp_path / "run")
     assert [n for n in stopped.whole if n != name and found.get(n) != stopped.whole[n]] == []
     assert not list((tmp_path / "run").rglob(".part-*"))
+
+
+# Forged files: whole, with a right checksum, but not what mini_tf writes --------------------------------------------
+
+JUNK = [None, True, -1, 0, 2**70, 1.5, float("nan"), float("inf"), "", "x", [], {}, [[]], {"a": None}, "mini_tf.gradcheck",
+        "float16", "Run", -(10**9), 10**9, ["x"] * 3]  # fmt: skip
+ARCHIVES = ["model.safetensors", "state/step-8.safetensors", "moments/step-0.safetensors"]
+
+
+def places_in(value, path=()):
+    """The paths to everything in nested dicts and lists"""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in items:
+        yield from places_in(part, (*path, key))
+
+
+def with_junk(value, path, junk):
+    if not path:
+        return junk
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = with_junk(copy[path[0]], path[1:], junk)
+    return copy
+
+
+def forged(content, draw):
+    """The file with something else in a place of its header or of an array, and with its checksum right again"""
+    length = int.from_bytes(content[:8], "little")
+    header, data = json.loads(content[8 : 8 + length]), bytearray(content[8 + length :])
+    if draw(st.booleans()):
+        about = json.loads(header["__metadata__"]["mini_tf"])
+        path = draw(st.sampled_from(list(places_in(about))))
+        header["__metadata__"]["mini_tf"] = json.dumps(with_junk(about, path, draw(st.sampled_from(JUNK))))
+    elif draw(st.booleans()):
+        path = draw(st.sampled_from([path for path in places_in(header) if path and path[0] != "__metadata__"]))
+        header = with_junk(header, path, draw(st.sampled_from(JUNK)))
+    else:
+        start = 4 * draw(st.integers(0, len(data) // 4 - 1))
+        data[start : start + 4] = np.float32(draw(st.sampled_from([np.nan, np.inf, -np.inf]))).tobytes()
+    header["__metadata__"]["mini_tf_sha256"] = "0" * 64
+    text = json.dumps(header, separators=(",", ":")).encode()
+    whole = len(text).to_bytes(8, "little") + text + bytes(data)
+    return whole.replace(b'"mini_tf_sha256":"' + b"0" * 64, b'"mini_tf_sha256":"' + sha256(whole).hexdigest().encode(), 1)
+
+
+@settings(max_examples=60, **FUZZ)
+@given(data=st.data(), name=st.sampled_from(ARCHIVES))
+def test_a_forged_file_is_refused_or_read_as_it_is(stopped, tmp_path, data, name):
+    folder = tmp_path / "run"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(stopped.folder, folder)
+    path = folder / name
+    path.write_bytes(forged(path.read_bytes(), data.draw))
+    found = report_of(Run.find(folder))
+    assert all("\n" not in sentence for _, _, sentence in found)
+    try:
+        for _, parameters in [*Run.find(folder).moments(), (0, Run.open(folder).load()[0].state())]:
+            assert all(np.isfinite(x).all() for x in parameters.values())
+        tiny.train("gpt", folder, **SHORT)
+    except UserError:
+        pass
+
+
+def test_a_model_of_another_run_is_named(stopped, tmp_path):
+    """Of the same text, so with the same vocabulary, and of the same sizes."""
+    tiny.train("gpt", tmp_path / "other", learning_rate=2e-2, **SHORT)
+    shutil.copytree(stopped.folder.parent / "whole", tmp_path / "run")
+    for name in ("model.safetensors", "results.json"):
+        before = (tmp_path / "run" / name).read_bytes()
+        shutil.copy(tmp_path / "other" / name, tmp_path / "run" / name)
+        found = report_of(Run.find(tmp_path / "run"))
+        assert any(verdict == "bad" and "belongs to another run" in sentence for _, verdict, sentence in found), found
+        (tmp_path / "run" / name).write_bytes(before)
+    assert all(verdict != "bad" for _, verdict, _ in report_of(Run.find(tmp_path / "run")))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("name", ["config.json", "vocabulary.json", "metrics.csv", "model.safetensors", "results.json"])
+def test_a_pipe_in_a_run_folder_is_not_waited_for(stopped, tmp_path, name):
+    shutil.copytree(stopped.folder.parent / "whole", tmp_path / "run")
+    (tmp_path / "run" / name).unlink()
+    os.mkfifo(tmp_path / "run" / name)
+    try:
+        found = report_of(Run.find(tmp_path / "run"))
+    except UserError as error:
+        found = [("run", "bad", str(error))]
+    assert "bad" in [verdict for _, verdict, _ in found], found
