@@ -211,7 +211,7 @@ def show_writing(run: "Run", preset: "Language", corpus: "Corpus", results: Resu
     from mini_tf.metrics import perplexity
     from mini_tf.text import join as join_words
     from mini_tf.text import tokenize
-    from mini_tf.training.language import PROMPT_WORDS
+    from mini_tf.training.language import GOES_ON, PROMPT_WORDS
 
     names = {
         "uniform": f"guessing any of {len(corpus.vocabulary):,} words", "unigram": "guessing by word frequency",
@@ -219,9 +219,10 @@ def show_writing(run: "Run", preset: "Language", corpus: "Corpus", results: Resu
     }  # fmt: skip
     rows = [[what, f"{results[key]:.3f}", f"{perplexity(results[key]):,.0f}"] for key, what in names.items()]
     out.print(numbers_table(["", "nats per word", "perplexity"], rows, bold=-1))
-    written = tokenize((run / "sample.txt").read_text(encoding="utf-8"))
+    prompt, _, text = (run / "sample.txt").read_text(encoding="utf-8").partition(GOES_ON)
+    written = tokenize(text)
     out.print(Text(f"The model continues {PROMPT_WORDS} words of the test text:", style="bold"))
-    out.print(Text(join_words(written[: PROMPT_WORDS + 100])))
+    out.print(Text.assemble((f"{prompt} ", "dim"), join_words(written[:100])))
     lines = [line.split() for line in join_words(written).split("\n")]
     prompt = " ".join([word for word in max(lines[:10], key=len) if "'" not in word][:4])      # words that it knows
     return f"sample.txt ({preset.sample_words} words)", f"generate {quoted(str(run.folder))} --prompt {quoted(prompt)}"

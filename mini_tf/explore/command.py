@@ -15,6 +15,7 @@ from mini_tf.gradcheck.learner import is_exercise, load, running
 from mini_tf.models import TranslationModel
 from mini_tf.progress import progress_bar
 from mini_tf.text.tokens import join, tokenize
+from mini_tf.training.language import GOES_ON
 from mini_tf.training.run import Run
 from mini_tf.types import PathLike
 
@@ -104,7 +105,7 @@ def _own_text(run, model):
     """What a run has written, or translated, for an example"""
     for name, column in (("translations.tsv", 0), ("predictions.tsv", -1), ("sample.txt", None)):
         if (run / name).is_file():
-            lines = (run / name).read_text(encoding="utf-8").splitlines()
+            lines = (run / name).read_text(encoding="utf-8").replace(GOES_ON, "\n").splitlines()
             if column is None:
                 words = tokenize(" ".join(lines[:1] if "____" in lines[0] else lines).replace("____", ""))
                 return join(words[:FEW])

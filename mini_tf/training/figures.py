@@ -54,8 +54,9 @@ def draw_curves(
         height = max(loss, free)
         free = height + 0.05 * (top - bottom)
         axes.annotate(
-            f"{name}  {loss:.3f}", (1, height), xycoords=("axes fraction", "data"), xytext=(6, 0),
-            textcoords="offset points", va="center", fontsize=9, color=colors[name],
+            f"{name}{' (at the end)' if name == 'test' else ''}  {loss:.3f}", (1, height),
+            xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points", va="center", fontsize=9,
+            color=colors[name],
         )  # fmt: skip
     axes.set_xlabel("step")
     axes.set_ylabel(f"cross-entropy in {unit}")
@@ -81,23 +82,36 @@ def draw_gradient_flow(rows: list[dict[str, Any]]) -> Figure:
     flow, *others = figure.subplots(2 + has_relus, 1, sharex=True, height_ratios=[3, 1.3, 1.3][: 2 + has_relus])
     for i, layer in enumerate(layers):
         norms = [layers_of(row)[layer] or np.nan for row in rows]
-        flow.plot(steps, norms, "o-", markersize=3, label=layer, color=cm.viridis(i / max(len(layers), 2)))
+        flow.plot(steps, norms, "o-", markersize=3, label=_plainly(layer), color=cm.viridis(i / max(len(layers), 2)))
     flow.plot(steps, [row[NORM] for row in rows], "--", color="0.4", linewidth=1, label="all together")
     flow.set_yscale("log")
     flow.set_ylabel("norm of the gradient")
     flow.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=8, title="from the words up")
     others[0].plot(steps, [row["update_ratio"] or np.nan for row in rows], "o-", markersize=3, color=RED)
     others[0].axhline(1e-3, color="0.6", linestyle="--", linewidth=1)
+    _remark(others[0], "dashed: a thousandth of the weights, a common size")
     others[0].set_yscale("log")
     others[0].set_ylabel("update / weights")
     if has_relus:
         others[1].plot(steps, [row["dead_relus"] for row in rows], "o-", markersize=3, color=PURPLE)
         others[1].set_ylim(0, 1)
         others[1].set_ylabel("dead ReLUs")
+        _remark(others[1], "the share that is 0 for every word of a batch: often high at first, near 1 learns nothing")
     others[-1].set_xlabel("step")
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def _remark(axes, text):
+    axes.set_title(text, loc="left", fontsize=8, color="0.35")
+
+
+def _plainly(layer):
+    """A layer's name for a reader: "trunk.layers.0" is "layer 1", "A" the readout's matrix"""
+    names = {"A": "readout A", "embedding": "word vectors", "norm": "last norm", "readout": "readout"}
+    *_, name = layer.removeprefix("trunk.").split("layers.")
+    return f"layer {int(name) + 1}" if name.isdecimal() else names.get(name, name)
 
 
 def draw_attention(weights: dict[str, Array], source: list[str], target: list[str]) -> Figure:

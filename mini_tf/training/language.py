@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mini_tf.training.run import Run
 
 PROMPT_WORDS = 16        # of the test text, from which the sample goes on
+GOES_ON = "\n\n[the model goes on:]\n\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +106,8 @@ class Language(Task):
             for word in generate(model, prompt, self.sample_words, partial(sample, rng=np.random.default_rng(seed))):
                 written.append(word)
                 update(len(written))
-        write_text(run / "sample.txt", corpus.vocabulary.decode([*prompt, *written]).strip("\n") + "\n")
+        texts = (corpus.vocabulary.decode(ids).strip("\n") for ids in (prompt, written))
+        write_text(run / "sample.txt", GOES_ON.join(texts) + "\n")
         return results
 
 

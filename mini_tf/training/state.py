@@ -48,8 +48,8 @@ def restore(training: "Training", arrays: dict[str, Array], numbers: dict[str, A
     """See `Training.restore`."""
     training.deferred = None
     rng = training.rng and training.rng.bit_generator.state
-    like = {"batches": training.batches.state(), "rng": rng if numbers["rng"] and rng else numbers["rng"]}
-    _check_form("numbers", numbers, FORM | like)
+    form = FORM | {"batches": training.batches.state(), "rng": rng if numbers["rng"] and rng else numbers["rng"]}
+    _check_form("numbers", numbers, form)
     for row in numbers["rows"]:                          # "" is what was not measured
         _check_form("numbers.rows", {name: 0 if x == "" else x for name, x in row.items()}, {"": 0.0})
     groups: dict[str, dict[str, Array]] = {}
