@@ -624,7 +624,7 @@ show(lab_03.exploding(runs), "03_exploding")
 #   long. If that factor is below 1 it must vanish; above 1 it may explode, but need not.
 # - Clipping helps against exploding gradients, not against vanishing ones. Initializing $W_h$ as the identity, with
 #   relu, can (Lab 03b, section 2); gates (LSTM, Hochreiter and Schmidhuber 1997,
-#   <https://doi.org/10.1162/neco.1997.9.8.1735>) and attention are the usual remedies.
+#   <https://doi.org/10.1162/neco.1997.9.8.1735>) and attention are the usual remedies (Labs 03c and 03d).
 #
 # Next: `03b_recurrent_on_shakespeare.py` asks whether the state can carry a word that matters, trains on 250,000 words,
 # and measures how much the state helps.

@@ -770,7 +770,7 @@ expect("mistakes that give a message, of 6", 6, len(messages))
 # **Attention** keeps a vector for each word, and reaches any of them in one step: the distance is 1, whatever d is.
 # There is no product of twenty matrices and no bottleneck, and all positions can be computed in parallel. The price is
 # that it has to keep a vector for every word, and compare each new word with all of them, so the time per word grows
-# with the text. `06_language_transformer.py` (Lab 06) builds it.
+# with the text. Labs 03c (gates) and 03d (attention over a recurrent network) lead there; Lab 06 builds it.
 #
 # **Try:** the tanh network of section 2 with fillers of at most two words, or 5,000 steps. `activation="relu"` in
 # section 3, with and without clip. T = 4: how far back does it remember now? k = 32. $W_h$ times 0.5 before training:

@@ -394,7 +394,7 @@ show(lab_03c.accuracy(DISTANCES, right), "03c_accuracy")
 # - A GRU ties the two gates, f = z and i = 1 − z, and needs no cell: three quarters of the LSTM's weights per unit.
 # - The state is still one vector of fixed size, and still read and written one word after another. The course notebook
 #   goes on from here: a gate weighs *one* past state by what stands around it; attention weighs *all* of them, and
-#   reaches each in one step (Lab 04b).
+#   reaches each in one step (Lab 03d, in a recurrent network; Lab 04b, without one).
 #
 # **Try:** $b_z = 0$ in the GRU. d = 80, and $b_f = \ln 79$. Test a network on twice the distance that it has learned.
 # Noise from four letters other than those to remember: who learns it now?

@@ -1,4 +1,4 @@
-"""Labs 03, 03b and 03c run from any folder, draw what they say they draw, and find the numbers that are known."""
+"""Labs 03, 03b, 03c and 03d run from any folder, draw what they say they draw, and find the numbers that are known."""
 
 import re
 
@@ -16,6 +16,7 @@ network = lab_output(
 )
 trained = lab_output("03b_recurrent_on_shakespeare", ["03_proctor", "03_training", "03_memory"])
 gated = lab_output("03c_gates", ["03c_far_word", "03c_accuracy"])
+translated = lab_output("03d_sequence_to_sequence", ["03d_bottleneck", "03d_maps"])
 
 
 def numbers(start, text):
@@ -107,3 +108,15 @@ def test_gates(gated):
         assert path[-1] == pytest.approx(1 / (1 + np.exp(-b_f)), abs=0.03)
         assert whole[-1] > path[-1]
     assert gated.count("PASS: gradients of five steps of") == 2
+
+
+@pytest.mark.exhaustive
+def test_one_vector_and_attention(translated):
+    """In the tables: letters right, by length; the longer the string the fewer, but not with attention."""
+    for name in ("one vector, k = 64", "one vector, k = 128"):
+        right = numbers(name, translated)[1:]
+        assert right == sorted(right, reverse=True)
+        assert right[-1] < 0.7
+    for name in ("multiplicative, k = 64", "additive, k = 64"):
+        assert min(numbers(name, translated)[1:]) > 0.8
+    assert translated.count("PASS: gradients of") == 2
