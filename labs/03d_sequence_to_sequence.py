@@ -334,7 +334,7 @@ for kind in LEXICON:
 # %%
 LOOK_FOR = {
     "a colour after its noun": lambda french, english: any(u != s for u, s in places("colours", french, english)),
-    "ne … pas around the verb": lambda french, english: "pas" in french and "not" in english,
+    "ne … pas around the verb": lambda french, english: "pas" in french and "did" in english,
 }
 ids = batch.source[0][:12]
 A = models["multiplicative, k = 64"].attention_weights(ids, np.array([SOS, *ids[::-1]]))["across"][0, 0]

@@ -21,7 +21,7 @@ def by_length_and_place(right, longest):
 
 def maps(shown):
     """{title: (words read, words about to be written, A (U, S))}"""
-    figure, row = panels(1, len(shown), (4.4 * len(shown), 4.6))
+    figure, row = panels(1, len(shown), (4.4 * len(shown), 5))
     for axes, (title, (read, written, A)) in zip(np.ravel(row), shown.items()):
         image = heat_map(axes, A, title, written, read, rotation=90, fontsize=10, cmap="Blues", vmin=0, vmax=1)
     np.ravel(row)[0].set_ylabel("about to be written")
