@@ -259,7 +259,7 @@ show(lab_03d.by_length_and_place(right, LONGEST), "03d_bottleneck")
 # Both are `mini_tf.decoding`'s, the same for every translator: all it asks of a model is the scores of the next word,
 # and a recurrent decoder only has to keep its states. (Lab 08b writes the search by hand, and measures w.)
 #
-# **Expect** a BLEU of about 95, and the beam's sentences to be as probable as the greedy ones or more, and nearly the
+# **Expect** a BLEU above 90, and the beam's sentences to be as probable as the greedy ones or more, and nearly the
 # same ones.
 
 # %%
