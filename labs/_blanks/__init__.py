@@ -5,12 +5,16 @@ exercises. The solutions are not here: they are the labs themselves, and labs/ex
 """
 
 import functools
+import tempfile
 from collections import namedtuple
+from pathlib import Path
 
 from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.command import check_all, chosen
 
 import numpy as np
+
+SHOWN = 6                            # entries of an array that are printed
 
 # name: a function, or "f.backward" for its inner function
 # hints: from the first idea to almost the line itself: for a body, or {variable: hints} for the lines that set them
@@ -30,6 +34,7 @@ def same(oracle, *cases, within=1e-9):
             result = function(*arguments)
             if problem := _difference(result, expected, within):
                 print(f"FAIL  {function.__name__}({', '.join(map(_in_short, arguments))}): {problem}")
+                _keep_arrays(function.__name__, arguments)
                 return False
         print(f"PASS  {function.__name__}: right for {len(cases)} case{'s' * (len(cases) > 1)}")
         return True
@@ -101,8 +106,19 @@ def _difference(result, expected, within):
     return f"returned {result_array[at]:.6g}{place}, expected {np.asarray(expected)[at]:.6g}"
 
 
+def _keep_arrays(name, arguments):
+    """The arrays that are too long to be printed go into a file, so that the call can be repeated."""
+    arrays = {f"argument_{i}": x for i, x in enumerate(arguments) if isinstance(x, np.ndarray) and x.size > SHOWN}
+    if arrays:
+        path = Path(tempfile.gettempdir()) / f"{name}_failed.npz"
+        np.savez(path, **arrays)
+        print(f"      to repeat it: arrays = np.load({str(path)!r}); {', '.join(arrays)}")
+
+
 def _in_short(value):
-    if isinstance(value, np.ndarray) and value.size > 6:
+    if isinstance(value, np.ndarray) and value.size > SHOWN:
         return f"array {value.shape}"
+    if isinstance(value, np.ndarray):
+        return f"np.{' '.join(repr(value).split())}"
     text = " ".join(repr(value).split())
     return text if len(text) <= 40 else text[:37] + "…"
