@@ -58,6 +58,11 @@ def two_threads():
         yield
 
 
+def examples(number):
+    """How many examples a test with random input tries: MINI_TF_EXAMPLES times as many, if that is set."""
+    return number * int(os.environ.get("MINI_TF_EXAMPLES", "1"))
+
+
 @pytest.fixture
 def command(monkeypatch, capsys):
     """command("train", "--steps", "3", stdin="") → (exit code, stdout, stderr) of mini-tf"""

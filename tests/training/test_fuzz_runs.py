@@ -11,8 +11,10 @@ from pathlib import Path
 from mini_tf.errors import Terminated, UserError
 from mini_tf.training.run import Run
 from mini_tf.training.run_report import report_of
+from mini_tf.training.runner import train
 from mini_tf.training.step import Training
 from tests import tiny
+from tests.conftest import examples
 
 import numpy as np
 import pytest
@@ -83,7 +85,7 @@ def meaning(name, content):
         return content
 
 
-@settings(max_examples=80, **FUZZ)
+@settings(max_examples=examples(80), **FUZZ)
 @given(case=damage())
 def test_a_damaged_run_is_looked_at(stopped, tmp_path, case):
     name, changed = with_damage(stopped, tmp_path / "run", case)
@@ -93,7 +95,7 @@ def test_a_damaged_run_is_looked_at(stopped, tmp_path, case):
         assert "bad" in [verdict for _, verdict, _ in found], found
 
 
-@settings(max_examples=40, **FUZZ)
+@settings(max_examples=examples(40), **FUZZ)
 @given(case=damage())
 def test_a_damaged_run_is_loaded_rightly_or_not_at_all(stopped, tmp_path, case):
     name, changed = with_damage(stopped, tmp_path / "run", case)
@@ -104,7 +106,7 @@ def test_a_damaged_run_is_loaded_rightly_or_not_at_all(stopped, tmp_path, case):
         assert Run.open(tmp_path / "run").load()[1].words == Run(stopped.folder).load()[1].words
 
 
-@settings(max_examples=15, **FUZZ)
+@settings(max_examples=examples(15), **FUZZ)
 @given(case=damage())
 def test_a_damaged_run_goes_on_exactly_or_not_at_all(stopped, tmp_path, case):
     name, changed = with_damage(stopped, tmp_path / "run", case)
@@ -161,7 +163,7 @@ def forged(content, draw):
     return whole.replace(b'"mini_tf_sha256":"' + b"0" * 64, b'"mini_tf_sha256":"' + sha256(whole).hexdigest().encode(), 1)
 
 
-@settings(max_examples=60, **FUZZ)
+@settings(max_examples=examples(60), **FUZZ)
 @given(data=st.data(), name=st.sampled_from(ARCHIVES))
 def test_a_forged_file_is_refused_or_read_as_it_is(stopped, tmp_path, data, name):
     folder = tmp_path / "run"
@@ -203,3 +205,21 @@ def test_a_pipe_in_a_run_folder_is_not_waited_for(stopped, tmp_path, name):
     except UserError as error:
         found = [("run", "bad", str(error))]
     assert "bad" in [verdict for _, verdict, _ in found], found
+
+
+@settings(max_examples=examples(12), deadline=None, **FUZZ)
+@given(
+    text=st.text(st.characters(exclude_categories=["Cs"]), max_size=400)
+    | st.text(st.sampled_from("ab \n\t.é́😀。ﷺ\u200d\u202e\ufeff0'&\x00"), max_size=900)
+)
+def test_any_text_is_learned_from_or_refused(tmp_path_factory, text):
+    folder = tmp_path_factory.mktemp("text")
+    try:
+        with Run.new(folder / "run") as run:
+            train(tiny.preset("quick", steps=2, every=2), text, run, device="cpu")
+    except UserError as error:
+        assert "\n" not in str(error)
+    else:
+        model, vocabulary = Run.open(folder / "run").load()
+        assert model.c == len(vocabulary) > 0
+    shutil.rmtree(folder)
