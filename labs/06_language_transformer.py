@@ -1,6 +1,8 @@
 # %% [markdown]
 # # Lab 06: a transformer that predicts words
 #
+# **Short path** (`README.md`), 15 minutes: Task 6.6, “Training” in 6.7, the sampler of 6.8, `write` in 6.9.
+#
 # Source: ESE-2000 Lab 6, "Language models", Tasks 6.6 to 6.9, <https://dsd.seas.upenn.edu/lab6>.
 #
 # You give the transformer of Task 6.4 a readout that outputs probabilities, train it on Shakespeare, compare it with

@@ -1,6 +1,8 @@
 # %% [markdown]
 # # Lab 07: positions, layer norms and masks
 #
+# **Short path** (`README.md`), 15 minutes: order without positions, layer norm's gradient, and Task 6.12.
+#
 # Source: ESE-2000 Lab 6 (<https://dsd.seas.upenn.edu/lab6>), "Positional Encoding" to "Future Masking", Tasks 6.10 to
 # 6.12; the encoding is that of Vaswani et al. 2017 (arXiv:1706.03762), layer norm that of Ba, Kiros and Hinton 2016
 # (arXiv:1607.06450).
