@@ -79,7 +79,7 @@ def test_attention_maps(decoding):
 
 def test_beams(decoding):
     tables = re.split(r"(?:trained|beginner), width.*\n", decoding)[1:]
-    rows = [[[float(each.rstrip("%")) for each in line.split()] for line in table.splitlines()[:5]] for table in tables]
+    rows = [[[float(each.rstrip("%").replace(",", "")) for each in line.split()] for line in table.splitlines()[:5]] for table in tables]
     for of in rows:
         assert [row[0] for row in of] == [1, 2, 3, 5, 10]
         assert of[-1][3] >= of[0][3]                                 # ln p
@@ -89,7 +89,5 @@ def test_beams(decoding):
 
 
 def test_bleu(decoding):
-    assert "4/7      4/7    1.0000    0.5714" in decoding
-    assert "5/5      1/5    0.8187    0.1637" in decoding
-    assert "1/1      1/1    0.0067    0.0067" in decoding
-    assert "first 0.791   second 0.518   both 1.000" in decoding
+    for row in ("4/7 4/7 1.0000 0.5714", "5/5 1/5 0.8187 0.1637", "1/1 1/1 0.0067 0.0067", "0.791 0.518 1.000"):
+        assert re.search(re.escape(row).replace(r"\ ", " +"), decoding)
