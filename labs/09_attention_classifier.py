@@ -153,8 +153,9 @@ T, n = X.shape
 S = X @ X.T
 A, _ = ops.softmax(S / np.sqrt(n))                       # over the last axis: along each row
 Y = A @ X
+print("\n2. The base idea, step by step")
 for name, matrix in {"S = XXᵀ": S, "A = softmax(S/√n)": A, "Y = AX": Y}.items():
-    table((name, *words, "sum"), {word: [*row, row.sum()] for word, row in zip(words, matrix)}, "{:.3f}", "2. One step")
+    table((name, *words, "sum"), {word: [*row, row.sum()] for word, row in zip(words, matrix)}, "{:.3f}")
 wrong_axis = ops.softmax(S.T / np.sqrt(n))[0].T          # along each column
 sums = wrong_axis.sum(1)
 print(f"softmax along columns: its rows sum to {sums.round(2)}")
