@@ -288,22 +288,9 @@ expect("mean of Y, with positions", above(0.001), difference(lambda X: mean(base
 # ## 3. Query, key, value
 #
 # The notebook compares attention with a database: a query is compared with the keys, and the values whose keys match
-# are returned. A database returns one value; attention returns a mean of all, weighted by how well their keys match.
-# **Expect** it to become the database's answer as the scores grow: three keys, a query that is nearest to the second,
-# whose value is 20.
-
-# %%
-keys = np.array([[1, 0], [0.6, 0.8], [0, 1]])
-values = np.array([[10], [20], [60.0]])
-found = {sharpness: ops.softmax(sharpness * np.array([0.7, 0.7]) @ keys.T)[0] for sharpness in (1, 10, 100)}
-answers = [(weights @ values)[0] for weights in found.values()]
-table(("scores ×", "weight of 10", "of 20", "of 60", "answer"), [
-    (sharpness, *weights, answer) for (sharpness, weights), answer in zip(found.items(), answers)
-], ("{:.3f}", "{:.3f}", "{:.3f}", "{:.2f}"), "3. A soft database: query (0.7, 0.7)")  # fmt: skip
-expect("answer, scores as they are", about(29.03, within=0.01), answers[0])
-expect("answer, scores × 100", about(20, within=0.001), answers[-1])
-
-# %% [markdown]
+# are returned. A database returns one value; attention returns a mean of all, weighted by how well their keys match,
+# and becomes the database's answer as the scores grow: Lab 04b's step 4 learns how sharp it should be.
+#
 # Three inputs, three matrices: $Q = X_q \cdot W_q$, $K = X_k \cdot W_k$, $V = X_v \cdot W_v$. The notebook multiplies
 # by $W_q^\top$, because PyTorch's `nn.Linear` stores its weights as (out, in); ours are (in, out). In the backward
 # pass, the base idea's three terms go to the three inputs, one each, through their matrices:
