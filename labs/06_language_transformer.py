@@ -155,7 +155,7 @@ expect("untrained loss, nats per word", "9.568", f"{loss:.3f}")
 
 # %% [markdown]
 # **A question before we go on:** what do the attention matrices learn in the very first step? Their gradient reaches
-# them through A, and A is 0. **Expect** a gradient for A only.
+# them through A, and A is 0.
 
 # %%
 dlogits, _ = loss_backward()
@@ -212,10 +212,9 @@ expect("the answers are the words from number T on", True, np.array_equal(answer
 #
 # The vocabulary is that of the whole corpus, so the test has no unknown words by construction. But some of its words
 # never occur before it. Good and Turing's estimate says how many, from the text before the test: the probability that
-# the next word is new is the share of the words so far that occurred only once, 2.4 %. **Expect** nearly that share of
-# the test words to be the first occurrence of a new word, and a much larger share to be new words, because a new name
-# occurs again and again. The last third of the test is the beginning of another play, The Tempest ("Master: Boatswain!
-# Boatswain: Here, master"), which has its own names: **expect** about twice as many new words in it as in the rest.
+# the next word is new is the share of the words so far that occurred only once, 2.4 %. Is that the share of the test
+# words that are new, each counted once? How many are there if every occurrence counts? And how many in the last third
+# of the test, which is the beginning of another play, The Tempest, with names of its own?
 
 # %%
 print("\nTask 6.7: the split")
@@ -240,9 +239,9 @@ expect("new words, The Tempest ÷ the rest", about(2, within=0.3), unseen[tempes
 # %% [markdown]
 # ### Training
 #
-# **Expect** the loss to fall from 9.568 mostly in the first eighth of the steps, and slowly after that. The number to
-# beat is 6.06, the loss of a table of word counts. Bigrams and trigrams (Lab 01b) reach 5.17 and 5.05: this model stays
-# far above them. (All three also count the validation words, which the transformer is not trained on.)
+# How far does the loss fall from 9.568, and when? The number to beat is 6.06, the loss of a table of word counts.
+# Bigrams and trigrams (Lab 01b) reach 5.17 and 5.05. (All three also count the validation words, which the transformer
+# is not trained on.)
 
 # %%
 def train(model, words, steps, validate, every):
@@ -283,14 +282,14 @@ expect("… above its loss on the training words", about(0.37, within=0.05), gap
 show(draw_curves(history.rows, {"uniform": uniform, "unigram": unigram, "test": test_loss}), "06_training")
 
 # %% [markdown]
-# The training words are easier than the test words, though the model has seen only a fifth of their windows, each once.
-# There can be two reasons, and the next two sections tell them apart: the model memorizes, and the test has words that
-# it never saw.
+# It beats the table of word counts, and stays far above bigrams. The training words are easier than the test words,
+# though the model has seen only a fifth of their windows, each once. There can be two reasons, and the next two
+# sections tell them apart: the model memorizes, and the test has words that it never saw.
 #
 # ### Overfitting
 #
-# A has 50 times as many entries as the corpus has words. When the same model reads 12,000 words two and a half times,
-# **expect** the training loss to keep falling, and the test loss to rise again.
+# A has 50 times as many entries as the corpus has words. The same model reads 12,000 words two and a half times: what
+# becomes of its training loss, and of its test loss?
 
 # %%
 few = corpus.train[: 2_000 if QUICK else 12_000]
@@ -321,11 +320,10 @@ show(lab_06.overfitting(rounds, losses, len(few), unigram), "06_overfitting")
 # %% [markdown]
 # ### Where the loss comes from
 #
-# All that a model can learn about a word that is not in the training text is that the word is rare. **Expect** a loss
-# *above* 9.568 for these words, because each step in which they do not occur lowers their probability: they are few,
-# and expensive. Memorization would show in the other words, when words of equal frequency are compared. **Expect** to
-# see it in those that occur up to 500 times: their loss is half a nat or more higher in the test than in training. But
-# the most frequent words make up for most of that: **expect** about a tenth of a nat over all seen words together.
+# All that a model can learn about a word that is not in the training text is that the word is rare. Is its loss for
+# these words above 9.568 or below? Memorization would show in the other words, when words of equal frequency are
+# compared: **expect** to see it in those that occur up to 500 times. But the most frequent words make up for most of
+# that: **expect** about a tenth of a nat over all seen words together.
 
 # %%
 print("\nWhere the test loss comes from")
@@ -362,9 +360,9 @@ expect("all seen words: test − training", below(0.2), all_seen, form="{:.2f}")
 show(lab_06.where_the_loss_comes_from(shares), "06_where_the_loss_comes_from")
 
 # %% [markdown]
-# The words never seen in training add more than the whole gap between test and training. No choice of L, H or m changes
-# that. (A model that copies words from its history can predict a new name when it occurs again:
-# `mini-tf train --preset pointer`.)
+# The words never seen in training are few, and expensive: each step in which they do not occur lowers their
+# probability. They add more than the whole gap between test and training. No choice of L, H or m changes that. (A model
+# that copies words from its history can predict a new name when it occurs again: `mini-tf train --preset pointer`.)
 #
 # ## Task 6.8: from probabilities to a word
 #
@@ -416,8 +414,8 @@ show(lab_06.temperature(distributions, shown(history[0], 6)), "06_temperature")
 
 # %% [markdown]
 # **Which is better, argmax or a random draw?** To *guess* the next word, argmax: it is right whenever its favourite
-# comes, whereas a random draw is right only with the probability of the right word, on average. **Expect** argmax to be
-# right about twice as often, and to guess no more than twenty different words.
+# comes, whereas a random draw is right only with the probability of the right word, on average. How much more often is
+# argmax right, and how many different words does it ever guess?
 
 # %%
 print("\nGuessing the next word")
@@ -472,8 +470,8 @@ expect("it refuses 64 words", True, "histories of 64 words, expected at most T =
 
 # %% [markdown]
 # So we train a second model, with T = 64: the same sizes, the same number of steps and of windows. A has twice as many
-# entries, and no more targets to learn them from. Both models are measured on the same words: **expect** the one with
-# the longer history to fit the training words better, and to predict the test words worse.
+# entries, and no more targets to learn them from. Both models are measured on the same words. Which of them fits the
+# training words better, and which predicts the test words better?
 
 # %%
 print("\nTask 6.9: training with T = 64")
@@ -536,10 +534,9 @@ expect("32 words of 64: π like, over that of all 64", above(10), likes[32] / li
 # %% [markdown]
 # ### 500 words, and how much they repeat
 #
-# **Expect** argmax to run into a loop: what it writes depends only on the last 64 words, so as soon as 64 words recur,
-# it repeats itself for ever. Among the other methods, **expect** more different words the more is left to chance.
-# Random draws use more different words than Shakespeare did: rare words, whose vectors are short, flatten π, and a flat
-# π brings more rare words (the aside below measures it).
+# How does a text end that argmax writes, if each word depends only on the last 64? Among the other methods, **expect**
+# more different words the more is left to chance. Random draws use more different words than Shakespeare did: rare
+# words, whose vectors are short, flatten π, and a flat π brings more rare words (the aside below measures it).
 #
 # (The source writes $x_T \dots x_{T_{max}}$ with $T_{max}$ = 500, which would be 437 words, and calls it a sequence of
 # length 500. We write 500.)
