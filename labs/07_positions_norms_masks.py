@@ -152,9 +152,7 @@ expect("rank of P, Fourier with n = T", T - 1, np.linalg.matrix_rank(encoding(T,
 # %% [markdown]
 # ### Without positions, order is invisible
 #
-# Without a mask, **expect** shuffled words to give the same outputs, shuffled in the same way, up to rounding
-# ($10^{-5}$), and **expect** P to change that. So without P, a readout that averages over the words has no information
-# about their order. Lab 06's readout on vec(Φ(X)) does: A has separate rows for every position.
+# What happens to the outputs, without a mask, when the words are shuffled? And does P change that?
 
 # %%
 print("\nTask 6.10: the words of 64 histories, shuffled")
@@ -174,6 +172,10 @@ expect("no positions: change of Φ ÷ its std deviation", at_most(1e-4), by_shuf
 expect("geometric: change of Φ ÷ its standard deviation", above(0.1), by_shuffling["geometric"], form="{:.1g}")
 
 # %% [markdown]
+# Without positions, shuffled words give the same outputs, shuffled in the same way. So a readout that averages over the
+# words has no information about their order. Lab 06's readout on vec(Φ(X)) does: A has separate rows for every
+# position.
+#
 # ### How large should P be?
 #
 # A row of P has length $\sqrt{n/2}$ whatever the frequencies, and the words of the text have length 0.58 on average:
@@ -209,10 +211,9 @@ expect("half of the words are shorter than … times P", about(1.7, within=0.05)
 # %% [markdown]
 # ### Does the choice matter for the loss?
 #
-# We train a small model for 100 steps with each choice, at the same learning rate. **Expect** positions to gain little
-# (0.12 nats here, 0.02 and −0.01 with other seeds), the three kinds of frequencies to differ by less than 0.1, and the
-# size of P to matter more than its frequencies. (A causal mask alone already distinguishes positions: the first word
-# sees one word, the last one sees T.)
+# We train a small model for 100 steps with each choice, at the same learning rate. How much do positions gain, and what
+# matters more, the kind of frequencies or the size of P? (A causal mask alone already distinguishes positions: the
+# first word sees one word, the last one sees T.)
 
 # %%
 choices = {"none": {"positions": None}}
@@ -230,6 +231,9 @@ expect("range of the losses of three frequencies", below(0.1), max(kinds) - min(
 expect("range of the losses of three sizes of P", above(0.1), max(sizes) - min(sizes), quick=None)
 
 # %% [markdown]
+# Positions gain little in 100 steps (0.12 nats here, 0.02 and −0.01 with other seeds), the three kinds of frequencies
+# differ by less than 0.1, and the size of P matters more than its frequencies.
+#
 # ## Task 6.11: layer norm
 #
 # After each layer, every word's vector is normalized to mean 0 and variance 1, then scaled by γ and shifted by β, which
@@ -267,12 +271,11 @@ def maps_of(layer, x, mask=True):
 
 
 # %% [markdown]
-# **Expect** that without layer norm the size of the outputs grows with every layer, and that attention gets sharper: in
-# the last layer a word attends to only one or two of the 32. With layer norm, **expect** size 1 in every layer, and
-# attention at least as broad in the last layer as in layer 1.
+# What becomes of the size of the outputs from layer to layer, without layer norm and with it? To how many of the 32
+# words does a head attend, in the first layer and in the last? And how large are the gradients?
 #
 # We look at six layers. For the gradients, both models are first trained for ten steps, because the readout starts at 0
-# and would pass none back. **Expect** them to be more than ten times as large without layer norm.
+# and would pass none back.
 
 # %%
 print("\nTask 6.11: six layers, untrained; the gradient after ten steps")
@@ -412,9 +415,8 @@ class NormOverTime(LayerNorm):
 
 
 # %% [markdown]
-# **Expect** the checker to find the gradient right, and the outputs to have mean 0 and size 1 along the wrong axis. For
-# a history of a single word, **expect** all information to be lost: the word is its own mean, so y = β whatever the
-# word is.
+# What does the checker say of its gradient? Along which axis do the outputs have mean 0? And what is left of a history
+# of a single word?
 
 # %%
 print("\nTask 6.11: layer norm as printed, over time")
@@ -430,6 +432,9 @@ expect("largest mean of a word's entries", above(0.1), np.abs(y.mean(2)).max(), 
 expect("one word: largest difference from β", 0, np.abs(alone - beta).max())
 
 # %% [markdown]
+# The gradient is right, and the mean is 0 along the wrong axis. A single word is its own mean, so y = β whatever the
+# word is: all information is lost.
+#
 # ## Task 6.12: words must not see their future
 #
 # **An error of the source.** It keeps the score $B_{ij}$ "if j > i". With a row per query, as in its own
@@ -518,10 +523,9 @@ show(lab_07.word_maps(labels, flows, "share of the row's largest", "Task 6.12: w
 # 24 again, with the words after them replaced by those of another window: if the loss rises, the model relies on later
 # words. (The rise overstates what these words contributed, because false words mislead the model.)
 #
-# **Expect** both wrong models to beat the right one at the positions before the last, by 2.6 nats and by a quarter of a
-# nat, and to lose at the last position, by a nat and by a quarter of a nat. Nothing follows the last word; under the
-# wrong mask it sees no word at all, not even the past. And this is the case that counts: when a model writes, every
-# word is the last.
+# How far are the two wrong models ahead of the right one at the positions before the last, and how far behind at the
+# last? Nothing follows the last word; under the wrong mask it sees no word at all, not even the past. And this is the
+# case that counts: when a model writes, every word is the last.
 
 # %%
 def losses_by_place(model, ids, following):

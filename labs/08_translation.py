@@ -132,7 +132,7 @@ show(lab_08.positions(by_slide, means), "08_positions")
 # The slide's formula is $\operatorname{softmax}(Q \cdot K^\top / \sqrt{m}) \cdot V$. A row of Q is what a word asks
 # for, a row of K what a word has to offer, and a row of V what it passes on. In the example the first entry of a key
 # says "I am a noun", the second "I am an adjective". The decoder is about to write "cat", so it asks for a noun; for
-# "black" it asks for an adjective. **Expect** 99.3 % of the attention on *chat*, then on *noir*.
+# "black" it asks for an adjective. **Expect** nearly all of the attention on *chat*, then on *noir*.
 #
 # The forward has three steps, $\text{scores} = Q \cdot K^\top / \sqrt{m}$, $A = \operatorname{softmax}(\text{scores})$
 # and $Y = A \cdot V$. The backward takes them in the opposite order:
@@ -243,12 +243,11 @@ expect("gradients of the layer that pass", 6, sum(tensor.verdict == "PASS" for t
 # %% [markdown]
 # ### Why divide by √m?
 #
-# A score is a sum of m products. If the entries of queries and keys have variance 1, the score has variance m:
-# **expect** that, and 1 after the division by $\sqrt{m}$. Large scores make softmax select one key and ignore the rest,
-# and once it has saturated like that, its slope is nearly 0. We measure the largest weight among 16 keys, and how much
-# of a random gradient dA reaches the scores, as the median over a thousand queries. With $\sqrt{m}$, **expect** both to
-# be the same for every m, within 15 %; without it, **expect** the gradient to vanish: at m = 512 less than 0.0001 of it
-# remains.
+# A score is a sum of m products. If the entries of queries and keys have variance 1, what is the variance of a score,
+# and after the division by $\sqrt{m}$? Large scores make softmax select one key and ignore the rest, and once it has
+# saturated like that, its slope is nearly 0. We measure the largest weight among 16 keys, and how much of a random
+# gradient dA reaches the scores, as the median over a thousand queries. With $\sqrt{m}$, **expect** both to be the same
+# for every m, within 15 %; without it, how much of the gradient remains at m = 512?
 
 # %%
 def of_attention(m, scale, keys=16, times=1000):
@@ -296,8 +295,7 @@ expect("gradient that passes, without √m, m = 512", about(6e-5, within=4e-5), 
 #
 # "Vous mangez" and "tu manges" are both "you are eating". A random split puts the same English sentence into training
 # and test: the test would ask for something that was seen in training. `split_pairs` keeps all pairs that share a
-# sentence in one part. **Expect** about 3.5 % of the English test sentences to be known from training after a random
-# split, and none after `split_pairs`.
+# sentence in one part. How many English test sentences are known from training after a random split?
 
 # %%
 longest, rate = (7, 8e-3) if QUICK else (10, 6e-3)
@@ -335,8 +333,8 @@ expect("sentences known, split_pairs", 0, sum(known["split_pairs"]))
 # ### Batches
 #
 # A batch is a rectangle: short sentences are filled up with padding, −1, which costs time and teaches nothing.
-# `PairBatches` groups sentences of similar length. **Expect** less than 1 % padding; in batches of as many sentences
-# drawn at random it is 23 %.
+# `PairBatches` groups sentences of similar length. How much of a batch is padding if its sentences are drawn at random,
+# and how much if they are grouped?
 
 # %%
 def padding_share(batches):
@@ -420,11 +418,9 @@ show(lab_08.masks(pictures), "08_masks")
 # masked score has to be −∞, so that its exponential is 0.
 #
 # One pitfall remains: a query that may see nothing. With −∞ everywhere, softmax is 0/0, NaN. With $-10^9$ instead of
-# −∞, it is the mean over all masked words. mini_tf gives zeros.
+# −∞, it is the mean over all masked words.
 #
-# **Expect** only −∞, $-10^9$ and mini_tf to give the right weights; multiplying the scores leaves 16.5 % on the masked
-# words, and multiplying the weights leaves a sum of 0.317. In an empty row, **expect** zeros from mini_tf (and from
-# multiplying after softmax).
+# Which of these ways give the right weights? And which give zeros in an empty row?
 
 # %%
 def plain_softmax(scores):
@@ -472,11 +468,9 @@ expect("without padding: largest change", at_most(1e-5), np.abs(alone - together
 # %% [markdown]
 # ### What happens without the look-ahead mask?
 #
-# Two small models learn from the same batches, one of them without the look-ahead mask. **Expect** its training loss to
-# be less than a twentieth of the other's: it learns that the answer is one word to the right. *The validation loss
-# falls with it*, because the answers are visible there, too: no loss reveals this mistake. The translations do:
-# **expect** a BLEU of 0 (1 is the best; Lab 08b explains it). When the model writes, the next word is not there to be
-# copied, and it has learned nothing else.
+# Two small models learn from the same batches, one of them without the look-ahead mask, so that the answer is one word
+# to the right. Which has the lower training loss, which the lower *validation* loss, and which the better translations,
+# by BLEU (0 to 1; Lab 08b explains it)?
 
 # %%
 steps = 180 if QUICK else 700
@@ -516,6 +510,10 @@ for i in range(3):
         print(f"  {name:<15}{' '.join(found[i])}")
 
 # %% [markdown]
+# Without the mask both losses are splendid, because the answers are visible in validation, too: no loss reveals this
+# mistake. The translations do. When the model writes, the next word is not there to be copied, and it has learned
+# nothing else.
+#
 # ## 5. The gradient of the whole model
 #
 # Word vectors, positions, encoder and decoder, three kinds of attention, masks, readout and loss: do they all fit

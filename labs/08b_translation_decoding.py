@@ -71,8 +71,8 @@ QUICK = quick_mode("Lab 08b: HW3a: training a translator, beam search, attention
 # $\varepsilon/c$ for each of the others: 1.01 nats. To compare like with like, 500 training pairs are measured in the
 # same way as the test pairs, without smoothing.
 #
-# **Expect** the smoothed loss to end at 1.05, a little above its floor, and the two others at 0.12, less than 0.01
-# apart: the grammar generates far more sentences than a model of this size could memorize.
+# Where will the smoothed loss end, and how far apart will the two others be? The grammar generates far more sentences
+# than a model of this size could memorize.
 
 # %%
 steps = 480 if QUICK else 2400
@@ -125,8 +125,7 @@ show(lab_08.training(history.rows, losses, math.log(c), floor), "08b_training")
 #
 # Given the right prefix, how many words are right? And how many whole sentences are, when the model reads what it wrote
 # itself? If mistakes were independent, a sentence of U words and an [EOS] would be right with probability
-# $\text{accuracy}^{U+1}$. **Expect** 99.9 % of the words to be right, fewer of the sentences, and as many as this
-# formula predicts, to within one in a hundred.
+# $\text{accuracy}^{U+1}$. Are they?
 
 # %%
 tested = bitext.test[: 200 if QUICK else 1000]
@@ -251,8 +250,7 @@ expect("logits that differ after loading", 0, np.sum(before != after))
 # over *sequences* of words; what the network puts out is the distribution of the next word, given those before it.)
 #
 # Greedy decoding takes the most probable word at each step; a beam of width 5 keeps the five most probable prefixes.
-# **Expect** the beam's sentence to be at least as probable as the greedy one in 99 % of the sentences, and to be the
-# same in 99 %. ✓ marks a translation that equals the reference.
+# How often does it find something else, and is that more probable? ✓ marks a translation that equals the reference.
 
 # %%
 beam5 = translations(model, sources, beam=5)
@@ -322,11 +320,9 @@ expect("greedy by hand: the same words, of 50 sentences", 50, same)
 # follow the noun, and in English they come before it, so the same position is wrong.
 #
 # It need not be so. The encoder has mixed the words, so the information about one word may be found at its neighbour,
-# and nothing in the loss asks a head to point at a word. **Expect** one head of the last layer to point at the right
-# word in 99 % of the cases or more nevertheless (chance is 11 %; the same position is right for 38 % of the nouns and
-# 22 % of the colours), and the heads of layer 1 to differ by more than 20 percentage points. To check the naming of the
-# rows, the last two columns give the same count for the row *below*, where the word is read: **expect** less than 10 %
-# from that head.
+# and nothing in the loss asks a head to point at a word. Does one head of the last layer do so nevertheless, and do the
+# heads of layer 1? To check the naming of the rows, the last two columns give the same count for the row *below*, where
+# the word is read: **expect** few from that head.
 
 # %%
 def lexicon(pairs):
@@ -430,9 +426,9 @@ expect("all three: largest |sum of a row − 1|", at_most(1e-5), off)
 # ### The slide's example
 #
 # Its tree gives "the cat is" a probability of 0.30 and "the red fox" 0.36. The probabilities of single words below are
-# ours, chosen to give these products. Greedy decoding prefers *cat* (0.6) to *red* (0.4), and can never go back:
-# **expect** 0.30 from width 1, and 0.36 from width 2. The same search, with the trained model's probabilities, should
-# find what mini_tf finds, whose search processes all sentences of a batch at once: **expect** the same words.
+# ours, chosen to give these products. Greedy decoding prefers *cat* (0.6) to *red* (0.4), and can never go back. Which
+# sentence does it find, and which does a beam of width 2? The same search, with the trained model's probabilities,
+# should find what mini_tf finds, whose search processes all sentences of a batch at once: **expect** the same words.
 
 # %%
 def beam_by_hand(follow, width, longest):
@@ -499,12 +495,12 @@ expect("ln p by hand and mini_tf's differ by", at_most(1e-4), off)
 #
 # When a hypothesis reaches [EOS], it becomes a final candidate and the beam shrinks by one. Add an empty sentence of
 # probability 0.2 to our tree. With width 2 it takes one of the two places at the first step, and the search continues
-# greedily: **expect** "the cat is" again, now 0.24, and "the red fox", 0.288, only with width 3.
+# greedily. Which width finds "the red fox" now, which has become 0.288?
 #
 # At the last step, the slide compares all live beams *and* the final candidates by probability. But a hypothesis that
-# has not ended is only the prefix of a sentence, and each further word can only make it less probable. Stop the same
-# search after two steps: **expect** a prefix, "the cat", to win with 0.48. And among complete sentences, a short one
-# has fewer factors below 1: the comparison favours short sentences. The next tables measure by how much.
+# has not ended is only the prefix of a sentence, and each further word can only make it less probable. What wins if the
+# same search is stopped after two steps? And among complete sentences, a short one has fewer factors below 1: the
+# comparison favours short sentences. The next tables measure by how much.
 
 # %%
 WITH_END = TREE | {"": {"the": 0.8, "[EOS]": 0.2}}
@@ -523,16 +519,13 @@ expect("width 3, stopped after 2 steps", "the cat, 0.480", "{}, {:.3f}".format(*
 # (experiment 6); *not ended* counts sentences that reached the maximum length without an [EOS].
 #
 # *Read* counts the words that the decoder reads for all sentences, one for each live hypothesis in each step: most of
-# the work of a search, whatever the machine. **Expect** five times as many or more for width 10 as for width 1. For the
-# trained model, **expect** nothing else to change: BLEU changes by less than 0.01. There is one right translation for
-# each sentence, and the model is mostly sure of it, so that the best prefix in the beam stays the same from the first
-# word to the last. (Its ln p is not 0 even so: trained with label smoothing, it gives a tenth of the probability at
-# each step to other words.)
+# the work of a search, whatever the machine. How much more is it for width 10 than for width 1? What else changes, for
+# the trained model? There is one right translation for each sentence, and the model is mostly sure of it. (Its ln p is
+# not 0 even so: trained with label smoothing, it gives a tenth of the probability at each step to other words.)
 #
 # The beginner is unsure. How unsure depends on the step at which it was measured, so its numbers differ from seed to
-# seed. **Expect** width 10 to find sentences that are more probable than those of width 1, by half a nat to 5 nats, but
-# also shorter, and finally too short: a length of 0.9. More probable is not better: **expect** BLEU to be best with a
-# width in between, and to fall by about 0.02 from there to width 10.
+# seed. **Expect** width 10 to find sentences that are more probable than those of width 1, by half a nat to 5 nats. Are
+# they better, too? Look at their length, and at the width with the best BLEU.
 
 # %%
 beginner = Translator(len(bitext.french), c, **options)
@@ -599,8 +592,7 @@ expect("beginner: BLEU, best − width 10", about(0.02, within=0.012), new["bleu
 # ### A length penalty
 #
 # Google's remedy (Wu et al. 2016) divides ln p by $((5 + \text{length})/6)^\alpha$: with α > 0 a longer sentence can
-# win with a smaller probability. **Expect** longer sentences from the beginner as α grows, and a better BLEU with α =
-# 1, because they were too short before; with α = 2, **expect** a lower BLEU than that, because they become too long.
+# win with a smaller probability. **Expect** longer sentences from the beginner as α grows. Which α gives the best BLEU?
 
 # %%
 penalized = {alpha: [translated(of, 10, alpha)[0] for of in (model, beginner)] for alpha in (0.0, 0.5, 1.0, 2.0)}
@@ -673,8 +665,8 @@ expect("happy once, with the brevity penalty", "0.0067", f"{one[-1]:.4f}")
 # ### The worked example
 #
 # The slide takes the geometric mean of 5/6, 4/5 and 3/4 and writes $(3/6)^{1/3}$. That 3/6 is not a precision but the
-# product of the three, in which the 4s and 5s cancel: $5/6 \cdot 4/5 \cdot 3/4 = 3/6$. **Expect** 0.672, from the
-# functions above and from `mini_tf.metrics.bleu`, and 0.643 up to 4-grams, as is usual.
+# product of the three, in which the 4s and 5s cancel: $5/6 \cdot 4/5 \cdot 3/4 = 3/6$. What do the functions above and
+# `mini_tf.metrics.bleu` make of it? (Up to 4-grams is usual.)
 #
 # **A gap.** The formula divides by $|\hat y| - K + 1$. For a prediction of fewer than K words that is 0 or negative,
 # and the slides' own prediction "happy" cannot be scored up to 2-grams. mini_tf takes such a precision, and with it the
@@ -696,8 +688,8 @@ expect("up to 2-grams, happy for happy, mini_tf", 0, bleu(["happy"], ["happy"], 
 # ### Several references
 #
 # A sentence has many right translations, and BLEU knows only those it is given. With several references, an n-gram may
-# match any of them. Two of the translations below are right and share some words with each reference: **expect** 0.791
-# and 0.707 at best with one reference, and 1 with both. The wrong one stays at 0.
+# match any of them. Two of the translations below are right and share some words with each reference. How much does the
+# second reference help them, and does it help the wrong one?
 
 # %%
 several = ["she does not like the small dog .".split(), "she dislikes the little dog .".split()]
@@ -713,12 +705,10 @@ for text, expected in zip(scores, ("0.791; 1.000", "0.707; 1.000", "0.000; 0.000
 # ### Corpus BLEU is not a mean of sentence BLEU
 #
 # BLEU of a corpus sums matches and counts over all sentences, and divides once. The mean of the sentences' own scores
-# is something else: a sentence without a matching 4-gram scores 0, however good it is otherwise. **Expect** the mean to
-# be about 0.11 lower for the beginner, a quarter or more of whose sentences score 0, and at most 0.01 lower for the
-# trained model. Always say which of the two a reported BLEU is.
+# is something else: a sentence without a matching 4-gram scores 0, however good it is otherwise. For which of the two
+# models do they differ more? Always say which of them a reported BLEU is.
 #
 # Nor is BLEU the share of right sentences: one wrong word makes a sentence wrong, but leaves most of its n-grams right.
-# For the beginner, **expect** a BLEU about 0.27 above that share.
 
 # %%
 print("\nExperiment 6: the translations of the test sentences, width 5")

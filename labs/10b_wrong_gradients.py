@@ -408,11 +408,10 @@ print("\n2. The wrong functions by themselves")
 expect("FAIL, of five", 5, verdicts.count("FAIL"))
 
 # %% [markdown]
-# **Expect** all the losses to go down nevertheless, from 9.57 to less than 6.5 nats. A descent step need not follow the
-# gradient: if it is small, any direction at less than 90° to steepest descent will do, and so will any gradient whose
-# cosine with the right one is above 0. (This holds exactly for plain gradient descent; Adam, which is used here, also
-# rescales every entry.) The readout's own gradient is right in all of them, and the readout can make use of features
-# that are badly trained, or not trained at all.
+# Which losses go down? A descent step need not follow the gradient: if it is small, any direction at less than 90° to
+# steepest descent will do, and so will any gradient whose cosine with the right one is above 0. (This holds exactly for
+# plain gradient descent; Adam, which is used here, also rescales every entry.) The readout's own gradient is right in
+# all of them, and the readout can make use of features that are badly trained, or not trained at all.
 
 # %%
 T, n = 32, 32 if QUICK else 64
