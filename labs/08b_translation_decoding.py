@@ -744,8 +744,8 @@ expect("beginner: BLEU − share of right sentences", about(0.27, within=0.045),
 #   (chance is 11 %; the same position, 38 % for nouns and 22 % for colours): in the row of the word that is about to be
 #   written, not of the one being read. In this run all heads of that layer do; those of layer 1 do so less often, and
 #   differ.
-# - For the trained model all widths find the same sentences, with BLEU above 0.98, but width 10 reads more than five
-#   times the words. For the beginner BLEU is best with a width in between, at least 0.01 above width 1 and about 0.02
+# - For the trained model all widths find the same sentences, with BLEU above 0.98, but width 10 reads nine times
+#   the words. For the beginner BLEU is best with a width in between, at least 0.01 above width 1 and about 0.02
 #   above width 10, although ln p keeps rising: at width 10 its sentences have 0.9 of the references' length. A length
 #   penalty with α = 1 gains 0.03.
 # - The slide's worked example gives 0.672, as printed.
