@@ -101,6 +101,11 @@ def richardson(f, x, h):
     return (4 * central(f, x, h / 2) - central(f, x, h)) / 3
 
 
+def slope_of(h, error):
+    """The slope of a straight line through the points, on logarithmic axes."""
+    return np.polyfit(np.log10(h), np.log10(error), 1)[0]
+
+
 METHODS = {"forward": (forward, 1), "central": (central, 2), "Richardson": (richardson, 4)}
 steps = 10.0 ** np.arange(0, -15.01, -0.125)
 
@@ -115,11 +120,6 @@ def errors_of(method, dtype):
         measured = method(np.exp, x, dtype(h)).astype(np.float64)
         errors.append(np.sqrt(np.mean((measured / true - 1) ** 2)))
     return np.array(errors)
-
-
-def slope_of(h, error):
-    """The slope of a straight line through the points, on logarithmic axes."""
-    return np.polyfit(np.log10(h), np.log10(error), 1)[0]
 
 
 errors, against_text, rows = {}, [], []
