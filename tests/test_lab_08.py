@@ -53,11 +53,11 @@ def test_masks(parts):
     assert "  [SOS] 1  she 2  is 3  sleeping 4  . 5  [EOS] 6  – 6  – 6  – 6" in parts
     assert numbers("−∞ where the mask is 0", parts)[:2] == numbers("mini_tf's masked_softmax", parts)[:2]
     assert numbers("mini_tf's masked_softmax", parts)[-4:] == [0] * 4            # nothing to see: zeros, not NaN
-    assert "nan     nan     nan     nan" in parts
+    assert re.search("nan +nan +nan +nan", parts)
 
 
 def test_gradient_of_the_whole(parts):
-    assert "PASS: gradients of the translator; " in parts
+    assert re.search(r"PASS: gradients of the translator[;\n]", parts)
     assert parts.count("FAIL: gradients of the translator") == 2
     assert re.search(r"First wrong step, number \d+ of \d+ on the way back:\s+FirstLayerOnly,", parts)
     assert re.search(r"First wrong step, number \d+ of \d+ on the way back:\s+ForgottenValue\.across,", parts)

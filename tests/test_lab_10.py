@@ -76,7 +76,7 @@ def test_boltzmann_machine(right):
 
 @pytest.mark.exhaustive
 def test_gallery(wrong):
-    rows = re.findall(r"^ +(.+?) +[\d.e+-]+ +(caught|missed) +(caught|missed)$", wrong, re.MULTILINE)
+    rows = re.findall(r"^ *(.+?) +[\d.e+-]+ +(caught|missed) +(caught|missed)$", wrong, re.MULTILINE)
     assert len(rows) == 14
     assert [name for name, _, naive in rows if naive == "missed"] == [
         "layer norm: a mean term missing", "softmax: twice the gradient", "mse: the sign of dtarget",
