@@ -4,6 +4,7 @@ import argparse
 import importlib.util
 import os
 import textwrap
+import unicodedata
 from pathlib import Path
 
 import _expect
@@ -93,19 +94,26 @@ def table(head, rows, form="{:,}", title=""):
                for entry, each in zip(row, forms)] for row in rows]      # fmt: skip
     print(f"\n{title}\n" if title else "", end="")
     numbers = {k for row in rows for k, entry in enumerate(row) if not isinstance(entry, (str, type(None)))}
-    widths = [max(len(line[k]) for line in lines if k < len(line)) for k in range(count)]
+    widths = [max(width_of(line[k]) for line in lines if k < len(line)) for k in range(count)]
     for line in lines:
-        entries = [entry.rjust(width) if k in numbers else entry.ljust(width)
-                   for k, (entry, width) in enumerate(zip(line, widths))]        # fmt: skip
+        gaps = [" " * (width - width_of(entry)) for width, entry in zip(widths, line)]
+        entries = [gap + entry if k in numbers else entry + gap for k, (gap, entry) in enumerate(zip(gaps, line))]
         print("  " + "   ".join(entries).rstrip())
 
 
+def width_of(text):
+    """Its columns on a terminal: an accent that is a character of its own, as in x̂, takes none"""
+    return sum(not unicodedata.combining(character) for character in text)
+
+
 def refused(attempt, what="UserError", width=90):
-    """Print the error message of an attempt that cannot succeed."""
+    """Print the error message of an attempt that cannot succeed, and return whether there was one."""
     try:
         attempt()
+        return False
     except UserError as error:
-        print(textwrap.fill(f"{what}: {error}", width, initial_indent="  ", subsequent_indent="    "))
+        wrapped(f"{what}: {error}", rest="    ", width=width)
+        return True
 
 
 def gradient_by_distance(x, h_0, Wx, Wh, b, activation):
@@ -131,6 +139,17 @@ def shown(word):
 def words_of(vocabulary, ids):
     """Words as printed in one line, with "/" for a line break"""
     return " ".join("/" if vocabulary.words[i] == "\n" else vocabulary.words[i] for i in ids)
+
+
+def listed(vocabulary, ids, numbers, form="{:.3f}"):
+    """Words, each with a number, in one line, such as continuations and their probabilities"""
+    return "   ".join(f"{shown(vocabulary.words[i])} {form.format(number)}" for i, number in zip(ids, numbers))
+
+
+def wrapped(text, first="  ", rest=None, width=100):
+    """Print a paragraph, its first line after `first`, and the others after `rest`; None: after as much space."""
+    rest = " " * len(first) if rest is None else rest
+    print(textwrap.fill(text, width, initial_indent=first, subsequent_indent=rest))
 
 
 def cosines(vectors):
