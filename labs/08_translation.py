@@ -618,7 +618,7 @@ for mistake, wrong in (("FirstLayerOnly", two_layers), ("ForgottenValue", one_la
 # - With heads of size 512 and without $\sqrt{m}$, less than 0.0001 of the gradient passes through softmax; with it,
 #   0.07, as for any size.
 # - A mask is −∞ before softmax, not 0. Without the look-ahead mask the validation loss is 0.007 instead of 0.12, and
-#   BLEU 0 instead of 0.90. A loss that is too good to be true should make you ask what the model can see.
+#   BLEU 0 instead of 0.88. A loss that is too good to be true should make you ask what the model can see.
 # - All 62 parameters of a translator pass the check; the checker names the class of each of two mistakes, which leave
 #   the decoder's own gradients right and make all of the encoder's wrong.
 #
