@@ -36,7 +36,7 @@ def layer_norm(deep):
     return figure
 
 
-def word_maps(words, matrices, label, title, columns=3, size=(9.5, 3.9), xlabel="key", ylabel="query", fontsize=10):
+def word_maps(words, matrices, label, title="", columns=3, size=(9.5, 3.9), xlabel="key", ylabel="query", fontsize=10):
     """Matrices of words by words, {title of its own: matrix}, on one scale from 0 to 1."""
     rows = (len(matrices) + columns - 1) // columns
     figure, places = panels(rows, columns, size)
@@ -47,7 +47,8 @@ def word_maps(words, matrices, label, title, columns=3, size=(9.5, 3.9), xlabel=
         if number % columns == 0:
             axes.set_ylabel(ylabel)
     figure.colorbar(image, ax=places, shrink=0.7, label=label)
-    figure.suptitle(title, fontsize=12)
+    if title:
+        figure.suptitle(title, fontsize=12)
     return figure
 
 
