@@ -1,6 +1,8 @@
 # %% [markdown]
 # # Lab 04: word embeddings
 #
+# **Short path** (`README.md`), 20 minutes: Tasks 6.1 to 6.3; skip the loop as machine code, what follows 6.3, and PCA.
+#
 # Source: ESE-2000 Lab 6, "Language transformers", <https://dsd.seas.upenn.edu/lab6>, Tasks 6.1 to 6.3 and the section
 # on principal component analysis.
 #

@@ -1,6 +1,8 @@
 # %% [markdown]
 # # Lab 04b: attention from scratch, in six steps
 #
+# **Short path** (`README.md`), 35 minutes: all of it; steps 4 and 5 have attention's gradient.
+#
 # Sources: CSCI 567, lecture 8 (University of Southern California, spring 2024), second half: averaging word
 # representations, weighted averaging, attention as soft look-up, self-attention, heads; "Multi-Head Attention
 # Encoders", a course notebook; both after Vaswani et al. 2017, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762).

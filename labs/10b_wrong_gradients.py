@@ -18,9 +18,8 @@
 # %%
 import math
 from functools import partial
-from time import perf_counter
 
-from _common import cosines, quick_mode, show
+from _common import cosines, quick_mode, show, table
 from _drawing import lab_10
 from _expect import about, above, at_least, at_most, below, between, expect
 from mini_tf import ops
@@ -259,7 +258,7 @@ def naive_check(f, inputs):
 
 
 # %%
-caught, repaired = {}, 0
+caught, rows, repaired = {}, {}, 0
 print("1. Wrong gradients, and what the checker says about each")
 for name, (wrong, right, inputs) in GALLERY.items():
     report = gradcheck(wrong, *inputs)
@@ -273,13 +272,12 @@ for name, (wrong, right, inputs) in GALLERY.items():
     assert judge(right, *inputs), name                   # the right one passes
     assert naive_check(right, inputs), name
     caught[name] = bool(report), naive_check(wrong, inputs), pair
+    off = np.linalg.norm(pair[0] - pair[1]) / np.linalg.norm(pair[1])
+    rows[name] = off, *("missed" if passed else "caught" for passed in caught[name][:2])
+table(("mistake", "off", "gradcheck", "naive check"), rows, "{:.2g}",
+      "1. Summary: which check caught it? Off: ‖wrong − right‖ / ‖right‖, worst input, random dy")  # fmt: skip
 
-print("\n1. Summary: which check caught it? Off: ‖wrong − right‖ / ‖right‖, worst input, random dy")
-print(f"{'mistake':<36}{'off':>9}{'gradcheck':>12}{'naive check':>14}")
-for name, (passed, naive_passed, (wrong, right)) in caught.items():
-    off = np.linalg.norm(wrong - right) / np.linalg.norm(right)
-    verdicts = ["missed" if each else "caught" for each in (passed, naive_passed)]
-    print(f"{name:<36}{off:>9.2g}{verdicts[0]:>12}{verdicts[1]:>14}")
+# %%
 missed = [name for name, (_, naive_passed, _) in caught.items() if naive_passed]
 expect("caught by gradcheck, of 14 cases", 14, sum(not passed for passed, _, _ in caught.values()))
 expect("with one change that makes it right", at_least(11), repaired)
@@ -321,10 +319,8 @@ def slope_and_scatter(wrong, right):
 
 
 faces = {name: caught[name][2] for name in FACES}
-print(f"\n1. Faces\n{'mistake':<36}{'slope':>9}{'scatter':>12}")
 looks = {name: slope_and_scatter(*pair) for name, pair in faces.items()}
-for name, (slope, scatter) in looks.items():
-    print(f"{name:<36}{slope:>9.2f}{scatter:>12.2f}")
+table(("mistake", "slope", "scatter"), looks, "{:.2f}", "1. Faces")
 show(lab_10.faces(faces), "10_faces")
 
 # %%
@@ -405,22 +401,17 @@ def in_their_place(functions):
     return replaced({getattr(ops, name): function for name, function in functions.items()})
 
 
-print("\n2. The wrong functions by themselves")
 alone = {"layer_norm": (words, gamma, 0 * ones), "attention": heads, "residual_relu": (words, draw((3, 5)))}
-verdicts = []
-for name, (functions, _) in RUNS.items():
-    for place, function in functions.items():
-        start = perf_counter()
-        verdicts.append(judge(function, *alone[place]).verdict)
-        print(f"{name:<24}{verdicts[-1]} after {1000 * (perf_counter() - start):.0f} ms")
+verdicts = [judge(function, *alone[place]).verdict
+            for functions, _ in RUNS.values() for place, function in functions.items()]  # fmt: skip
+print("\n2. The wrong functions by themselves")
 expect("FAIL, of five", 5, verdicts.count("FAIL"))
 
 # %% [markdown]
-# **Expect** all the losses to go down nevertheless, from 9.57 to less than 6.5 nats. A descent step need not follow the
-# gradient: if it is small, any direction at less than 90° to steepest descent will do, and so will any gradient whose
-# cosine with the right one is above 0. (This holds exactly for plain gradient descent; Adam, which is used here, also
-# rescales every entry.) The readout's own gradient is right in all of them, and the readout can make use of features
-# that are badly trained, or not trained at all.
+# Which losses go down? A descent step need not follow the gradient: if it is small, any direction at less than 90° to
+# steepest descent will do, and so will any gradient whose cosine with the right one is above 0. (This holds exactly for
+# plain gradient descent; Adam, which is used here, also rescales every entry.) The readout's own gradient is right in
+# all of them, and the readout can make use of features that are badly trained, or not trained at all.
 
 # %%
 T, n = 32, 32 if QUICK else 64
@@ -459,10 +450,7 @@ def cosine(a, b, part):
 # %%
 windows = next(RandomWindows(corpus.train, T, 16 if QUICK else 64, seed=1))
 every = train_steps // 6
-runs, cosine_of = {}, {}
-print(f"\n2. {train_steps} steps with wrong gradients; before them, ln c = {math.log(c):.3f}")
-print("Cosine of the gradient used and the right one, for the trained model: all parameters, attention's matrices")
-print(f"{'gradients':<24}{'cosine':>8}{'attention':>11}{'training':>10}{'validation':>12}{'test':>8}{'seconds':>9}")
+runs, cosine_of, rows_of_table = {}, {}, {}
 for name, (functions, options) in RUNS.items():
     model = new_model(**options)
     training = Training(
@@ -473,17 +461,17 @@ for name, (functions, options) in RUNS.items():
     with in_their_place(functions), training_progress(train_steps, batch * T) as on_step:
         rows = fit(training, train_steps, validate, every, watcher=Watcher(on_step)).rows
         used = gradient_of(model, windows)
-    right = gradient_of(model, windows)
-    test = mean_loss(model, corpus.test, TESTED)
-    runs[name] = rows, test
-    last, cosine_of[name] = rows[-1], cosine(used, right, "")
-    print(f"{name:<24}{cosine_of[name]:>8.2f}{cosine(used, right, 'attention'):>11.2f}", end="")
-    print(f"{last['train_loss']:>10.3f}{last['validation_loss']:>12.3f}{test:>8.3f}{last['seconds']:>9.0f}")
-print(f"{'by frequency (unigram)':<65}{unigram:>8.3f}")
-
-print(f"\n{'validation loss at step':<24}" + "".join(f"{row['step']:>8}" for row in runs["right"][0]))
-for name, (rows, _) in runs.items():
-    print(f"{name:<24}" + "".join(f"{row['validation_loss']:>8.2f}" for row in rows))
+    right, test = gradient_of(model, windows), mean_loss(model, corpus.test, TESTED)
+    runs[name], last, cosine_of[name] = (rows, test), rows[-1], cosine(used, right, "")
+    rows_of_table[name] = (cosine_of[name], cosine(used, right, "attention"), last["train_loss"],
+                           last["validation_loss"], test, last["seconds"])  # fmt: skip
+table(("gradients", "cosine", "attention", "training", "validation", "test", "seconds"),
+      rows_of_table | {"by frequency (unigram)": (None, None, None, None, unigram)},
+      ("{:.2f}", "{:.2f}", "{:.3f}", "{:.3f}", "{:.3f}", "{:.0f}"),
+      f"2. {train_steps} steps with wrong gradients; before them, ln c = {math.log(c):.3f}")  # fmt: skip
+print("cosine of the gradient used and the right one, for the trained model: all parameters, attention's matrices\n")
+table(("validation loss at step", *(row["step"] for row in runs["right"][0])),
+      {name: [row["validation_loss"] for row in rows] for name, (rows, _) in runs.items()}, "{:.2f}")  # fmt: skip
 
 show(lab_10.wrong_training(runs, math.log(c)), "10_wrong_training")
 
@@ -492,7 +480,7 @@ wrong_runs = list(RUNS)[2:]
 middle = [row["validation_loss"] for rows, _ in runs.values() for row in rows if 3 * row["step"] == train_steps]
 behind = {name: runs[name][1] - runs["right"][1] for name in runs}       # test losses
 slow = [behind[name] for name in ("layer norm: no means", "residual: mask lost", "attention: uphill")]
-print("  test losses; behind: higher than that of right gradients, in nats")
+print("test losses; behind: higher than that of right gradients, in nats")
 expect("greatest of all test losses, nats", below(6.5), max(test for _, test in runs.values()), quick=below(8.5))
 expect("least cosine of a wrong gradient, trained", above(0), min(cosine_of[name] for name in wrong_runs))
 expect("step 100: from best to worst, validation", below(0.15), np.ptp(middle), quick=None)

@@ -4,6 +4,7 @@ import argparse
 import importlib.util
 import os
 import textwrap
+import unicodedata
 from pathlib import Path
 
 import _expect
@@ -74,12 +75,45 @@ def strict():
     return module.strict
 
 
+def table(head, rows, form="{:,}", title=""):
+    """Print a table: its columns as wide as their longest entries, those with numbers flush right, texts flush left.
+
+    head    the names of the columns; None: no such line
+    rows    tuples of entries, or {first entry: the others}, where a single other needs no tuple
+    form    the format of numbers: one for all columns after the first, or one for each; None in a row prints nothing
+    title   a line above the table, and an empty one above that
+    """
+    if isinstance(rows, dict):
+        rows = [(first, *(others if np.iterable(others) and not isinstance(others, str) else [others]))
+                for first, others in rows.items()]       # fmt: skip
+    rows = [tuple(row) for row in rows]
+    count = max(map(len, rows))
+    forms = ["{:,}", *([form] * count if isinstance(form, str) else form)]
+    lines = [] if head is None else [list(map(str, head))]
+    lines += [["" if entry is None else entry if isinstance(entry, str) else each.format(entry)
+               for entry, each in zip(row, forms)] for row in rows]      # fmt: skip
+    print(f"\n{title}\n" if title else "", end="")
+    numbers = {k for row in rows for k, entry in enumerate(row) if not isinstance(entry, (str, type(None)))}
+    widths = [max(width_of(line[k]) for line in lines if k < len(line)) for k in range(count)]
+    for line in lines:
+        gaps = [" " * (width - width_of(entry)) for width, entry in zip(widths, line)]
+        entries = [gap + entry if k in numbers else entry + gap for k, (gap, entry) in enumerate(zip(gaps, line))]
+        print("  " + "   ".join(entries).rstrip())
+
+
+def width_of(text):
+    """Its columns on a terminal: an accent that is a character of its own, as in x̂, takes none"""
+    return sum(not unicodedata.combining(character) for character in text)
+
+
 def refused(attempt, what="UserError", width=90):
-    """Print the error message of an attempt that cannot succeed."""
+    """Print the error message of an attempt that cannot succeed, and return whether there was one."""
     try:
         attempt()
+        return False
     except UserError as error:
-        print(textwrap.fill(f"{what}: {error}", width, initial_indent="  ", subsequent_indent="    "))
+        wrapped(f"{what}: {error}", rest="    ", width=width)
+        return True
 
 
 def gradient_by_distance(x, h_0, Wx, Wh, b, activation):
@@ -105,6 +139,17 @@ def shown(word):
 def words_of(vocabulary, ids):
     """Words as printed in one line, with "/" for a line break"""
     return " ".join("/" if vocabulary.words[i] == "\n" else vocabulary.words[i] for i in ids)
+
+
+def listed(vocabulary, ids, numbers, form="{:.3f}"):
+    """Words, each with a number, in one line, such as continuations and their probabilities"""
+    return "   ".join(f"{shown(vocabulary.words[i])} {form.format(number)}" for i, number in zip(ids, numbers))
+
+
+def wrapped(text, first="  ", rest=None, width=100):
+    """Print a paragraph, its first line after `first`, and the others after `rest`; None: after as much space."""
+    rest = " " * len(first) if rest is None else rest
+    print(textwrap.fill(text, width, initial_indent=first, subsequent_indent=rest))
 
 
 def cosines(vectors):

@@ -17,8 +17,8 @@ def test_lab_06(output):
     assert "✗" not in output
     assert re.search(r"\nAll \d+ expectations met\.\n", output)
     assert "292,072 words, 14,295 different" in output
-    assert "468 MB" in output
+    assert re.search(r"A in float32, MB +\d+ +468\n", output)
     assert "trunk.layers.0.attention.query.W       0.00000" in output   # nothing comes through A = 0
     assert "histories of 64 words, expected at most T = 32" in output
     assert re.search(r"\n +0 +100% +14,295 ", output)                 # no words: Φ = 0, all words alike
-    assert re.search(r"argmax +\d+ +\d+% +\d+ words", output)
+    assert re.search(r"argmax +\d+ +\d+% +\d+ ", output)

@@ -17,7 +17,7 @@ decoding = lab_output(
 
 def numbers(start, text):
     """All numbers after the start of a line, percent signs dropped."""
-    found = re.search(rf"^{re.escape(start)}(.*)", text, re.MULTILINE)
+    found = re.search(rf"^ *{re.escape(start)}(.*)", text, re.MULTILINE)
     assert found, f"no line starts with {start!r}"
     return [float(each.replace(",", "").rstrip("%")) for each in re.findall(r"-?\d[\d.,]*(?:e[-+]\d+)?%?", found[1])]
 
@@ -53,11 +53,11 @@ def test_masks(parts):
     assert "  [SOS] 1  she 2  is 3  sleeping 4  . 5  [EOS] 6  – 6  – 6  – 6" in parts
     assert numbers("−∞ where the mask is 0", parts)[:2] == numbers("mini_tf's masked_softmax", parts)[:2]
     assert numbers("mini_tf's masked_softmax", parts)[-4:] == [0] * 4            # nothing to see: zeros, not NaN
-    assert "nan    nan    nan    nan" in parts
+    assert re.search("nan +nan +nan +nan", parts)
 
 
 def test_gradient_of_the_whole(parts):
-    assert "PASS: gradients of the translator\n" in parts
+    assert re.search(r"PASS: gradients of the translator[;\n]", parts)
     assert parts.count("FAIL: gradients of the translator") == 2
     assert re.search(r"First wrong step, number \d+ of \d+ on the way back:\s+FirstLayerOnly,", parts)
     assert re.search(r"First wrong step, number \d+ of \d+ on the way back:\s+ForgottenValue\.across,", parts)
@@ -79,7 +79,7 @@ def test_attention_maps(decoding):
 
 def test_beams(decoding):
     tables = re.split(r"(?:trained|beginner), width.*\n", decoding)[1:]
-    rows = [[[float(each.rstrip("%")) for each in line.split()] for line in table.splitlines()[:5]] for table in tables]
+    rows = [[[float(each.rstrip("%").replace(",", "")) for each in line.split()] for line in table.splitlines()[:5]] for table in tables]
     for of in rows:
         assert [row[0] for row in of] == [1, 2, 3, 5, 10]
         assert of[-1][3] >= of[0][3]                                 # ln p
@@ -89,7 +89,5 @@ def test_beams(decoding):
 
 
 def test_bleu(decoding):
-    assert "4/7      4/7    1.0000    0.5714" in decoding
-    assert "5/5      1/5    0.8187    0.1637" in decoding
-    assert "1/1      1/1    0.0067    0.0067" in decoding
-    assert "first 0.791   second 0.518   both 1.000" in decoding
+    for row in ("4/7 4/7 1.0000 0.5714", "5/5 1/5 0.8187 0.1637", "1/1 1/1 0.0067 0.0067", "0.791 0.518 1.000"):
+        assert re.search(re.escape(row).replace(r"\ ", " +"), decoding)

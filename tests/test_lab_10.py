@@ -30,7 +30,7 @@ def right(tmp_path_factory):
 
 def numbers(start, text):
     """The numbers after the start of a line."""
-    found = re.search(rf"^{re.escape(start)}(.*)", text, re.MULTILINE)
+    found = re.search(rf"^ *{re.escape(start)}(.*)", text, re.MULTILINE)
     assert found, f"no line starts with {start!r}"
     return [float(each.replace(",", "")) for each in re.findall(r"(?<!\S)[-+]?[\d.,]+(?:e[-+]\d+)?(?!\S)", found[1])]
 
@@ -44,10 +44,10 @@ def test_meets_its_expectations(lab, request):
 @pytest.mark.exhaustive
 def test_finite_differences(right):
     for name, least, best in (("forward", 1.5e-8, 1.5e-8), ("central", 3.7e-11, 6.1e-6), ("Richardson", 3e-13, 7.4e-4)):
-        error, h, *_ = numbers(f"float64   {name}", right)
+        error, h, *_ = numbers(f"float64, {name}", right)
         assert least / 10 < error < least                            # ε^(p/(p+1)), times a constant below 1
         assert best / 3 < h < 3 * best                               # ε^(1/(p+1))
-        error, *_ = numbers(f"float32   {name}", right)
+        error, *_ = numbers(f"float32, {name}", right)
         assert 1e-6 < error < 1e-3
     assert numbers("x = 0.0003, central", right) == [0.501, 0.515, 0.65, 1, 1]      # (h + x)/2h, then 1
 
@@ -76,7 +76,7 @@ def test_boltzmann_machine(right):
 
 @pytest.mark.exhaustive
 def test_gallery(wrong):
-    rows = re.findall(r"^(.+?) +[\d.e+-]+ +(caught|missed) +(caught|missed)$", wrong, re.MULTILINE)
+    rows = re.findall(r"^ *(.+?) +[\d.e+-]+ +(caught|missed) +(caught|missed)$", wrong, re.MULTILINE)
     assert len(rows) == 14
     assert [name for name, _, naive in rows if naive == "missed"] == [
         "layer norm: a mean term missing", "softmax: twice the gradient", "mse: the sign of dtarget",

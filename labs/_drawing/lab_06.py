@@ -35,7 +35,7 @@ def temperature(distributions, history):
     axes.text(10.8, 0.03, "top 10", color="0.4", fontsize=9)
     (words,) = {len(pi) for pi in together.values()}
     curves(axes, np.arange(1, words + 1), together, ("--", "-", ":"), legend="lower right")
-    axes.set_title(f"π after “{history}”", fontsize=11)
+    axes.set_title(f"Temperature and top 10: π after “{history}”", fontsize=11)
     axes.set(xscale="log", ylim=(0, 1.02), xlabel="number of most probable words",
              ylabel="their total probability")  # fmt: skip
     axes.set_xticks([1, 10, 100, 1000, 10_000], ["1", "10", "100", "1,000", "10,000"])

@@ -24,6 +24,7 @@ def variants(runs, baselines):
         level(right, loss, f"{name}  {loss:.2f}", place=0.01, shift=(0, 4))
     right.set(xscale="log", xlabel="targets learned from", ylabel="validation loss, nats per word")
     right.legend(frameon=False, fontsize=9)
+    figure.suptitle("Task 6.13: positions, norm and mask one after the other; then a shared readout", fontsize=12)
     return figure
 
 
@@ -37,6 +38,7 @@ def optimizers(every, runs):
         axes.set(title=title, xlabel="step")
         axes.title.set_fontsize(11)
     places[0].set_ylabel("validation loss, nats per word")
+    figure.suptitle("SGD, momentum and Adam on the same batches", fontsize=12)
     return figure
 
 
@@ -45,7 +47,7 @@ def history(lengths, losses, errors):
     figure, axes = panels(size=(7, 3.6))
     axes.errorbar(lengths, losses, errors, fmt="o-", color=BLUE, capsize=3, ms=4)
     axes.set(xscale="log", xlabel="words of history", ylabel="test loss, nats per word")
-    axes.set_title("bars: two standard errors of the difference from the longest history", fontsize=10)
+    axes.set_title("How much history the model uses (bars: two standard errors)", fontsize=10)
     axes.set_xticks(lengths, lengths)
     axes.minorticks_off()
     return figure

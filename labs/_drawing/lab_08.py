@@ -17,6 +17,7 @@ def positions(P, by_distance):
     right.plot(range(T), by_distance, "o-", color=BLUE, ms=3)
     right.set(title="P_t·P_u / (n/2) by distance", xlabel="distance u − t in words", ylim=(0, 1.05))
     right.title.set_fontsize(11)
+    figure.suptitle("1. Positions by the slide's formula: their dot products depend on the distance alone", fontsize=12)
     return figure
 
 
@@ -35,6 +36,7 @@ def scaling(sizes, rows):
     for axes in places[1:]:
         axes.set_ylim(0, None)
     places[1].set_ylim(0, 1.05)
+    figure.suptitle("2. Why scores are divided by √m", fontsize=12)
     return figure
 
 
@@ -52,6 +54,7 @@ def masks(pictures):
             axes.tick_params(which="minor", length=0)
             axes.set_ylabel("query", fontsize=9)
     figure.supxlabel("key (white: the query may see it; grey: it may not; –: padding)", fontsize=10)
+    figure.suptitle("4. The masks of a batch of two sentences", fontsize=12)
     return figure
 
 
@@ -93,6 +96,7 @@ def heads(read, written, across):
         row[0].set_ylabel("about to be written")
     figure.supxlabel("French word attended to", fontsize=10)
     figure.colorbar(image, ax=grid, shrink=0.7, label="share of the row's attention")
+    figure.suptitle("Experiment 4: cross-attention in every head, one sentence", fontsize=12)
     return figure
 
 
@@ -171,6 +175,7 @@ def tree(table, found):
         axes.text(3.25, height[leaf], text, va="center", fontsize=11, color=colors.get(leaf, "0.4"))
     axes.text(3.25, 0.8, "product", va="center", fontsize=10, color="0.4")
     axes.set(xlim=(-0.3, 5), ylim=(-len(leaves) + 0.4, 1.1))
+    axes.set_title("Experiment 5: the slide's tree, and what a beam finds in it", fontsize=12)
     axes.axis("off")
     return figure
 
@@ -180,7 +185,7 @@ def beams(widths, rows):
     figure, places = panels(1, 4, (12.5, 3.3))
     titles = {
         "bleu": "BLEU minus that of width 1", "log p": "mean ln p of the translations",
-        "length": "words written per reference word", "seconds": "seconds for all sentences",
+        "length": "words written per reference word", "read": "words that the decoder reads",
     }  # fmt: skip
     for axes, (key, title) in zip(places, titles.items()):
         from_first = key == "bleu"                       # zoomed: the two models are far apart, each hardly changes
@@ -194,4 +199,5 @@ def beams(widths, rows):
     level(places[0], 0)
     places[3].set_ylim(0, None)
     level(places[2], 1, "as long as the references", place=1, shift=(0, 7))
+    figure.suptitle("Experiment 5: what a wider beam gains and costs", fontsize=12)
     return figure

@@ -14,6 +14,7 @@ def base_idea(words, steps):
         entries = [[f"{value:.3g}" if abs(value) > 1 else f"{value:.2f}".rstrip("0").rstrip(".") for value in of]
                    for of in matrix]  # fmt: skip
         heat_map(axes, matrix, title, words, columns, entries=entries, fontsize=10, cmap="Blues", vmin=0)
+    figure.suptitle("2. The base idea, step by step", fontsize=12)
     return figure
 
 
@@ -31,6 +32,7 @@ def scaling(sizes, weights, gradients):
         axes.set(xlabel="n, size of a word vector", xscale="log")
         axes.set_xticks(sizes, sizes)
         axes.minorticks_off()
+    figure.suptitle("2. Dividing by √n: enough for QKᵀ, not for XXᵀ", fontsize=12)
     return figure
 
 
@@ -42,6 +44,7 @@ def masks(words, maps):
         heat_map(axes, weights, title, words, entries=entries, fontsize=10, cmap="Blues", vmin=0, vmax=1)
         axes.set(xlabel="key j")
     row[0].set_ylabel("query i")
+    figure.suptitle("4. Which words each word sees", fontsize=12)
     return figure
 
 
@@ -51,7 +54,8 @@ def order(steps, runs, coin):
     styles = ["o-", "s--", "^:", "o-", "s--"]
     curves(axes, steps, runs, styles, legend="center right", ms=4)
     level(axes, coin, "a coin toss: ln 2; the first three models stay there", place=1, shift=(-4, 4))
-    axes.set(xlabel="step", ylabel="validation loss in nats", ylim=(0, 0.8), title="Who won? Only the order can tell")
+    axes.set(xlabel="step", ylabel="validation loss in nats", ylim=(0, 0.8),
+             title="5. Who won? Only the order can tell")  # fmt: skip
     return figure
 
 
@@ -72,6 +76,7 @@ def accuracies(tasks):
     row[0].plot([], [], "o", color="0.3", mfc="white", label="training texts")
     row[0].plot([], [], "o", color="0.3", label="test texts, and their mean")
     row[0].plot([], [], "--", color="0.4", label="always the largest class")
+    figure.suptitle("5. Four classifiers, split by split", fontsize=12)
     figure.legend(*row[0].get_legend_handles_labels(), frameon=False, fontsize=9, ncols=3, loc="outside lower center")
     return figure
 
@@ -86,6 +91,7 @@ def learning(runs):
         level(axes, np.log(2), "a coin toss: ln 2", place=1, shift=(-4, -13))
         axes.set(title=name, ylabel="cross-entropy in nats per sentence")
     row[1].set_ylabel("")
+    figure.suptitle("5. Film reviews: training and validation loss", fontsize=12)
     row[0].legend(["training, with dropout", "validation", "best validation loss"], frameon=False, fontsize=9,
                   loc="lower left")  # fmt: skip
     return figure
@@ -106,6 +112,7 @@ def words(looked_at):
         for axes in (left, right):
             axes.set_xticks(places, words, rotation=45, ha="right", rotation_mode="anchor")
     grid[0, 0].set_title("attention that each word receives", fontsize=11)
+    figure.suptitle("6. What attention looks at, and what the answer depends on", fontsize=12)
     return figure
 
 
@@ -128,6 +135,7 @@ def looking(attention, contribution, rank, falls):
     right.axvline(0, color="k", linewidth=0.6)
     right.set(title="deleted: the word with the largest …", xlabel="fall of ln p, mean (± 2 standard errors)")
     right.title.set_fontsize(11)
+    figure.suptitle("6. Attention and gradients against the true effect of a word", fontsize=12)
     return figure
 
 
@@ -136,6 +144,6 @@ def padding(counts, changes):
     figure, axes = panels(size=(7.5, 3.8))
     curves(axes, counts, changes, ["o-", "s--", "^-."], colors=(BLUE, RED, ORANGE), ms=5)
     axes.set(xlabel="words of padding after the text", ylabel="mean change of p(positive)",
-             title="How much the answer depends on the length of the other texts")  # fmt: skip
+             title="7. How much the answer depends on the length of the other texts")  # fmt: skip
     axes.title.set_fontsize(11)
     return figure

@@ -19,6 +19,7 @@ def finite_differences(steps, errors, orders):
         axes.set(title=f"{dtype.__name__}, ε = {epsilon:.1e}", xlabel="step h", ylim=(1e-14, 10), xlim=(1e-15, 2))
         axes.legend(frameon=False, fontsize=9, loc="lower left" if dtype is np.float32 else "upper center")
     both[0].set_ylabel("relative error of the slope")
+    figure.suptitle("1. The error of a measured slope against its step", fontsize=12)
     return figure
 
 
@@ -31,6 +32,7 @@ def gelu(x, y, slope, errors):
     for k, (axes, name) in enumerate(zip(right, ("y", "dy/dx"))):
         curves(axes, x, {label: 1e4 * both[k] for label, both in errors.items()}, legend="upper left")
         axes.set(title=f"error of {name} with tanh, times 10⁴", xlabel="x", ylim=(-9, 12.5))
+    figure.suptitle("2. GELU, and two constants for its tanh form", fontsize=12)
     return figure
 
 
@@ -42,6 +44,7 @@ def cd_bias(g_list, rows):
         curves(axes, g_list, {label: [each[which] for each in row] for label, row in rows.items()}, "o-",
                legend="lower right" if which == 0 else None)  # fmt: skip
         axes.set(title=title, xlabel="g, steps of Gibbs sampling", xscale="log")
+    figure.suptitle("3. How far contrastive divergence is from the gradient", fontsize=12)
     return figure
 
 
@@ -54,6 +57,7 @@ def rbm_training(rows, of_mean):
     left.set(title="reconstruction error, per digit", xlabel="epoch", ylim=(0, None))
     right.plot(epochs, gaps, color=RED)
     right.set(title="free energy: validation − training, in nats", xlabel="epoch", ylim=(min(0, *gaps), None))
+    figure.suptitle("3. Training on digits", fontsize=12)
     return figure
 
 
@@ -64,7 +68,7 @@ def rbm_filters(W):
     image = pictures(places, filters, cmap="RdBu_r", least=-1)
     for axes in places.flat:
         axes.set_axis_off()
-    figure.suptitle(f"80 of {W.shape[1]} filters: what each hidden unit adds to the pixels", fontsize=11)
+    figure.suptitle(f"3. 80 of {W.shape[1]} filters: what each hidden unit adds to the pixels", fontsize=11)
     figure.colorbar(image, ax=places, shrink=0.4, label="weight, largest of the filter = 1")
     return figure
 
@@ -75,6 +79,7 @@ def rbm_dreams(rows):
     for (name, row), axes in zip(rows.items(), places):
         pictures(axes, row.reshape(-1, 28, 28))
         axes[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=10)
+    figure.suptitle("3. Ten chains of Gibbs sampling, and ten from noise", fontsize=12)
     return figure
 
 
@@ -90,6 +95,7 @@ def faces(pairs):
     figure.supxlabel("right gradient", fontsize=10)
     figure.supylabel("wrong gradient", fontsize=10)
     figure.legend([points, diagonal], ["an entry of the gradient", "wrong = right: a right gradient lies here"],
+                  title="1. What wrong gradients look like", title_fontsize=12,
                   frameon=False, fontsize=9, ncols=2, loc="outside upper center")  # fmt: skip
     return figure
 
@@ -108,4 +114,5 @@ def wrong_training(runs, start):
     left.set(title="validation loss, nats per word", xlabel="step")
     right.set(title="the same, minus that with right gradients", xlabel="step")
     left.legend(frameon=False, fontsize=9)
+    figure.suptitle("2. Training with wrong gradients", fontsize=12)
     return figure
