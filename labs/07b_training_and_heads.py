@@ -21,7 +21,7 @@
 from contextlib import contextmanager
 from functools import partial
 
-from _common import loop_length, quick_mode, show, word_losses
+from _common import loop_length, quick_mode, show, table, word_losses
 from _drawing import lab_07, lab_07b
 from _expect import about, above, at_most, below, between, expect
 from mini_tf import ops
@@ -78,6 +78,11 @@ def train(model, steps, batch):
     validate = partial(mean_loss, model, corpus.validation, VALIDATED)
     with training_progress(steps, batch * model.T) as on_step:
         return fit(training, steps, validate, max(steps // 6, 1), watcher=Watcher(on_step))
+
+
+def plus_minus(change):
+    """The mean of a change over words, and two standard errors, as a text"""
+    return f"{change.mean():+.3f} ± {2 * change.std() / len(change) ** 0.5:.3f}"
 
 
 # %% [markdown]
@@ -171,9 +176,8 @@ off = max(abs(adam_direction(g[:t]) + steps[t - 1]).max() for t in range(1, 41))
 expect("weighted means − mini_tf's Adam, 40 steps", at_most(1e-12), off)
 expect("first step + the gradient's sign", at_most(1e-2), abs(steps[0] + np.sign(g[0])).max())
 expect("gradients × 1000: largest change of a step", at_most(1e-2), abs(adam_steps(1000 * g) - steps).max())
-expect("uncorrected, first step", about(3.16, within=0.005), uncorrected[0])
-expect("uncorrected, at most", about(6.6, within=0.05), uncorrected.max())
-print(f"  that is at step {t[uncorrected.argmax()]}; {uncorrected[-1]:.2f} after 999 steps")
+expect("uncorrected: first, largest, and at which step", "3.2, 6.6, 12",
+       f"{uncorrected[0]:.1f}, {uncorrected.max():.1f}, {t[uncorrected.argmax()]}")  # fmt: skip
 
 # %% [markdown]
 # ### Beside SGD and momentum
@@ -209,10 +213,9 @@ KINDS = {
     "SGD": (SGD, 1, 0), "momentum 0.9": (Momentum, 0.1, 0), "Adam": (Adam, 0.01, 0),
     "Adam, warm-up": (Adam, 0.01, 20),
 }  # fmt: skip
-print("\nSGD, momentum, Adam: validation loss after 200 steps, nats per word")
 raced = {name: [optimized(*options, divisor) for divisor in (1, 100)] for name, options in KINDS.items()}
-for name, (as_it_is, divided) in raced.items():
-    print(f"  {name:<16}{as_it_is[-1]:>8.3f}   gradients ÷ 100 {divided[-1]:>8.3f}")
+table(("", "gradients as they are", "÷ 100"), {name: [losses[-1] for losses in both] for name, both in raced.items()},
+      "{:.3f}", "SGD, momentum, Adam: validation loss after 200 steps, nats per word")  # fmt: skip
 show(lab_07b.optimizers(20, raced), "07b_optimizers")
 at_end = {name: [losses[-1] for losses in both] for name, both in raced.items()}
 adam = at_end["Adam"][0]
@@ -293,19 +296,19 @@ variants = {
     "6.12 + mask": small_P | {"layer_norm": True, "causal": True},
     "6.13 shared": SHARED,
 }
-results, models = {}, {}
-print("\nTask 6.13: train it")
-print(f"{'':<21}{'entries of A':>13}{'targets read':>14}{'seconds':>9}{'training':>10}{'test':>8}   against 6.6")
+results, models, rows = {}, {}, []
 for name, options in variants.items():
     model = models[name] = new_model(**options)
     steps = shared_steps if model.readout == "shared" else vec_steps
-    rows = train(model, steps, batch).rows
+    history = train(model, steps, batch).rows
     _, losses = word_losses(model, corpus.test, TESTED)
-    results[name] = rows, losses
+    results[name] = history, losses
     answers = steps * batch * (T if model.readout == "shared" else 1)
     change = losses - results["6.6  vec"][1]
-    print(f"{name:<21}{model.A.W.data.size:>13,}{answers:>14,}{rows[-1]['seconds']:>9.0f}{rows[-1]['train_loss']:>10.3f}"
-          f"{losses.mean():>8.3f}   {change.mean():+.3f} ± {2 * change.std() / TESTED**0.5:.3f}")  # fmt: skip
+    rows.append((name, model.A.W.data.size, answers, history[-1]["seconds"], history[-1]["train_loss"], losses.mean(),
+                 plus_minus(change)))  # fmt: skip
+table(("", "entries of A", "targets read", "seconds", "training", "test", "against 6.6"), rows,
+      ("{:,}", "{:,}", "{:.0f}", "{:.3f}", "{:.3f}", "{}"), "Task 6.13: train it")  # fmt: skip
 print("± is twice the standard error over the test words. It does not include the spread between seeds.")
 
 # %%
@@ -322,11 +325,8 @@ for name, (rows, losses) in results.items():
     learned[name] = steps, np.multiply(steps, answers), [row["validation_loss"] for row in rows], losses.mean()
 show(lab_07b.variants(learned, baselines), "07b_variants")
 
-print(f"\n{'uniform':<35}{uniform_cross_entropy(c):>8.3f}")
-for name, loss in baselines.items():
-    print(f"{name:<35}{loss:>8.3f}")
+table(("nats per word", "test loss"), {"uniform": uniform_cross_entropy(c)} | baselines, "{:.3f}", "Without a network")
 test = {name.split(" ", 1)[1].strip(): losses.mean() for name, (_, losses) in results.items()}
-expect("targets learned from, shared : vec", 80, learned["6.13 shared"][1][-1] / learned["6.6  vec"][1][-1], quick=96)
 expect("test loss, vec, nats per word", about(6.15, within=0.06), test["vec"], quick=below(8))
 expect("test loss, shared, nats per word", about(5.46, within=0.05), test["shared"], quick=below(7.5))
 expect("shared below vec, nats", above(0.5), test["vec"] - test["shared"], quick=above(0.1))
@@ -356,7 +356,6 @@ def losses_after(histories):
     return np.concatenate([-log_softmax_at(shared.logits(some), words) for some, words in parts])
 
 
-print("\nHow much history does it use?")
 shared = models["6.13 shared"]
 windows = windows_ending_at(corpus.test, np.linspace(T, len(corpus.test) - 1, TESTED).astype(int), T)
 histories, asked = windows[:, :-1], windows[:, -1]       # (words, T), (words,)
@@ -365,14 +364,12 @@ after = np.array([losses_after(histories[:, -length:]) for length in lengths])  
 change = after - after[-1]                               # against the longest history
 error = 2 * change.std(1) / TESTED**0.5
 show(lab_07b.history(lengths, after.mean(1), error), "07b_history")
-print("words of history " + "".join(f"{length:>7}" for length in lengths))
-print("test loss        " + "".join(f"{loss:>7.3f}" for loss in after.mean(1)))
-print("against 32 words " + "".join(f"{mean:>+7.3f}" for mean in change.mean(1)))
-print("±                " + "".join(f"{each:>7.3f}" for each in error))
+table(("words of history", *lengths), {"test loss": after.mean(1), "against 32 words": change.mean(1), "±": error},
+      "{:.3f}", "How much history does it use?")  # fmt: skip
 disordered = histories.copy()
 disordered[:, :-1] = np.random.default_rng(8).permuted(histories[:, :-1], axis=1)        # all but the last word
 disorder = losses_after(disordered) - after[-1]
-print(f"31 of the 32 words shuffled: {disorder.mean():+.3f} ± {2 * disorder.std() / TESTED**0.5:.3f}")
+print(f"31 of the 32 words shuffled: {plus_minus(disorder)}")
 expect("best length of history, words", between(6, 12), lengths[after.mean(1).argmin()], quick=None)
 expect("from 1 word to the best length, nats", above(0.1), after[0].mean() - after.mean(1).min(), quick=None)
 expect("from 8 words to 32, nats", above(0), -change[lengths.index(8)].mean(), quick=None)
@@ -424,7 +421,8 @@ sentence = corpus.test[T + 5 : T + 13]                   # eight different words
 labels = [repr(word) if word == "\n" else word for word in (corpus.vocabulary.decode([i]) for i in sentence)]
 pictures = {f"layer {number // H + 1}, head {number % H + 1}": A
             for number, A in enumerate(maps_of(shared, sentence[None]).reshape(L * H, 8, 8))}  # fmt: skip
-show(lab_07.word_maps(labels, pictures, "attention", columns=4, size=(10, 2.8 * L), fontsize=8), "07b_attention")
+show(lab_07.word_maps(labels, pictures, "attention", "What the eight heads attend to, in one sentence", columns=4,
+                      size=(10, 2.8 * L), fontsize=8), "07b_attention")  # fmt: skip
 
 some = histories[:: TESTED // 1000]                      # (1000, T)
 shuffled = np.random.default_rng(7).permuted(some, axis=1)
@@ -483,27 +481,24 @@ _, whole = word_losses(shared, corpus.test, TESTED)
 
 
 def cost(heads, **options):
-    """(how many nats the test loss rises, two standard errors)"""
+    """How many nats the loss of each test word rises"""
     with silenced(shared, heads, **options):
-        change = word_losses(shared, corpus.test, TESTED)[1] - whole
-    return change.mean(), 2 * change.std() / TESTED**0.5
+        return word_losses(shared, corpus.test, TESTED)[1] - whole
 
 
 # %%
-print("\nAttention of the last of 32 words to … (in brackets: after shuffling), and the loss without a head, in nats")
-print(f"{'layer, head':<13}{'itself':>11}{'before it':>13}{'first word':>13}{'line breaks':>13}"
-      f"{'switched off':>19}{'made uniform':>17}")  # fmt: skip
-costs = {}                                               # {heads: (loss if off, loss if uniform)}
+costs, rows = {}, []                                     # {heads: (loss if off, loss if uniform)}
 groups = {f"{layer + 1}, {head + 1}": [(layer, head)] for layer, head in np.ndindex(L, H)}
 groups |= {f"layer {layer + 1}": [(layer, head) for head in range(H)] for layer in range(L)}
 groups["all"] = list(np.ndindex(L, H))
 for name, heads in groups.items():
-    (off, off_error), (even, even_error) = cost(heads), cost(heads, uniform=True)
-    costs[name] = off, even
+    off, even = cost(heads), cost(heads, uniform=True)
+    costs[name] = off.mean(), even.mean()
     shares = [np.mean([looks[layer, :, head] for layer, head in heads], axis=0) for looks in (text, order_lost)]
-    cells = "".join(f"{a:>7.1%} ({b:>3.0%})" for a, b in zip(*shares))
-    print(f"{name:<12}{cells}{off:>+12.3f} ± {off_error:.3f}{even:>+10.3f} ± {even_error:.3f}")
-print(f"{'if uniform':<12}" + 3 * f"{1 / T:>7.1%}      " + f"{breaks:>7.1%}")
+    rows.append((name, *(f"{a:.1%} ({b:.0%})" for a, b in zip(*shares)), plus_minus(off), plus_minus(even)))
+rows.append(("if uniform", *3 * [f"{1 / T:.1%}"], f"{breaks:.1%}"))
+table(("layer, head", "itself", "before it", "first word", "line breaks", "switched off", "made uniform"), rows,
+      title="Attention of the last of 32 words (after shuffling), and the loss without a head, in nats")  # fmt: skip
 
 # %%
 single = np.array([costs[name] for name in groups if "," in name])               # (L·H, 2)
@@ -531,8 +526,6 @@ def pairs_known(ids):
 
 
 prompt = corpus.test[T : T + T]
-print("\nTask 6.14: 500 words")
-print(f"{'500 words':<32}{'different':>10}{'loop of':>12}{'pairs known':>14}")
 texts = {}
 for name in ("6.6  vec", "6.13 shared"):
     for way, choose in (
@@ -542,9 +535,9 @@ for name in ("6.6  vec", "6.13 shared"):
     ):
         texts[f"{name}, {way}"] = [int(i) for i in generate(models[name], prompt, 500, choose)]
 texts["Shakespeare"] = corpus.test[2 * T : 2 * T + 500].tolist()
-for name, ids in texts.items():
-    loop = loop_length(np.array(ids))
-    print(f"{name:<32}{len(set(ids)):>10}{f'{loop} words' if loop else 'none':>12}{pairs_known(ids):>14.0%}")
+table(("500 words", "different", "loop of words", "pairs known"), {
+    name: (len(set(ids)), loop_length(np.array(ids)) or "none", pairs_known(ids)) for name, ids in texts.items()
+}, ("{:,}", "{:,}", "{:.0%}"), "Task 6.14: 500 words")  # fmt: skip
 
 print("\nThe prompt:\n" + corpus.vocabulary.decode(prompt).strip("\n"))
 for name in ("6.6  vec, temperature 0.7", "6.13 shared, temperature 0.7"):
@@ -566,7 +559,6 @@ expect("pairs known: Shakespeare", 0.67, round(known["Shakespeare"], 2), form="{
 # twice the length). Which of the two is better, and is either better than T = 32?
 
 # %%
-print("\nTask 6.14: T = 64")
 reused = new_model(**SHARED | {"T": 2 * T})
 for name, parameter in reused.parameters().items():
     parameter.data = shared.parameters()[name].data
@@ -574,13 +566,13 @@ trained = new_model(**SHARED | {"T": 2 * T})
 train(trained, shared_steps, batch // 2)
 asked, with_32 = word_losses(shared, corpus.test[T:], TESTED)                    # all are asked for the same words,
 longer = {}                                                                      # those that have 64 before them
-print(f"{'T = 32':<42}{with_32.mean():>7.3f} nats per word")
+rows = [("T = 32", with_32.mean(), None)]
 for name, model in (("T = 64, reused", reused), ("T = 64, trained", trained)):
     words, losses = word_losses(model, corpus.test, TESTED)
     assert np.array_equal(words, asked)
-    longer[name] = change = losses - with_32
-    print(f"{name:<42}{losses.mean():>7.3f}   against T = 32: {change.mean():+.3f} ± "
-          f"{2 * change.std() / TESTED**0.5:.3f}")  # fmt: skip
+    longer[name] = losses - with_32
+    rows.append((name, losses.mean(), plus_minus(longer[name])))
+table(("", "nats per word", "against T = 32"), rows, ("{:.3f}", "{}"), "Task 6.14: T = 64")
 for name, band in zip(longer, (about(0.07, within=0.06), about(0.05, within=0.06))):
     expect(f"{name}: against T = 32, nats", band, longer[name].mean(), quick=None)
 
