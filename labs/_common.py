@@ -74,6 +74,32 @@ def strict():
     return module.strict
 
 
+def table(head, rows, form="{:,}", title=""):
+    """Print a table: its columns as wide as their longest entries, those with numbers flush right, texts flush left.
+
+    head    the names of the columns; None: no such line
+    rows    tuples of entries, or {first entry: the others}, where a single other needs no tuple
+    form    the format of numbers: one for all columns after the first, or one for each; None in a row prints nothing
+    title   a line above the table, and an empty one above that
+    """
+    if isinstance(rows, dict):
+        rows = [(first, *(others if np.iterable(others) and not isinstance(others, str) else [others]))
+                for first, others in rows.items()]       # fmt: skip
+    rows = [tuple(row) for row in rows]
+    count = max(map(len, rows))
+    forms = ["{:,}", *([form] * count if isinstance(form, str) else form)]
+    lines = [] if head is None else [list(map(str, head))]
+    lines += [["" if entry is None else entry if isinstance(entry, str) else each.format(entry)
+               for entry, each in zip(row, forms)] for row in rows]      # fmt: skip
+    print(f"\n{title}\n" if title else "", end="")
+    numbers = {k for row in rows for k, entry in enumerate(row) if not isinstance(entry, (str, type(None)))}
+    widths = [max(len(line[k]) for line in lines if k < len(line)) for k in range(count)]
+    for line in lines:
+        entries = [entry.rjust(width) if k in numbers else entry.ljust(width)
+                   for k, (entry, width) in enumerate(zip(line, widths))]        # fmt: skip
+        print("  " + "   ".join(entries).rstrip())
+
+
 def refused(attempt, what="UserError", width=90):
     """Print the error message of an attempt that cannot succeed."""
     try:
