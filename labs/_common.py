@@ -105,7 +105,7 @@ def refused(attempt, what="UserError", width=90):
     try:
         attempt()
     except UserError as error:
-        print(textwrap.fill(f"{what}: {error}", width, initial_indent="  ", subsequent_indent="    "))
+        wrapped(f"{what}: {error}", rest="    ", width=width)
 
 
 def gradient_by_distance(x, h_0, Wx, Wh, b, activation):
@@ -131,6 +131,17 @@ def shown(word):
 def words_of(vocabulary, ids):
     """Words as printed in one line, with "/" for a line break"""
     return " ".join("/" if vocabulary.words[i] == "\n" else vocabulary.words[i] for i in ids)
+
+
+def listed(vocabulary, ids, numbers, form="{:.3f}"):
+    """Words, each with a number, in one line, such as continuations and their probabilities"""
+    return "   ".join(f"{shown(vocabulary.words[i])} {form.format(number)}" for i, number in zip(ids, numbers))
+
+
+def wrapped(text, first="  ", rest=None, width=100):
+    """Print a paragraph, its first line after `first`, and the others after `rest`; None: after as much space."""
+    rest = " " * len(first) if rest is None else rest
+    print(textwrap.fill(text, width, initial_indent=first, subsequent_indent=rest))
 
 
 def cosines(vectors):
