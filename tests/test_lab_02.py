@@ -82,11 +82,11 @@ def test_training(trained):
     rows = re.findall(r"^ +\d\.\d +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$", trained, re.MULTILINE)
     train, *_ = zip(*[map(float, row) for row in rows])
     assert train[-1] < train[0] - 0.3                                # by heart
-    sizes = {name: numbers(f"{name:<15}  4", trained) for name in ("sum", "maximum", "product", "two layers")}
+    sizes = {name: numbers(f"{name:<16}   4", trained) for name in ("sum", "maximum", "product", "two layers")}
     assert [size for size, *_ in sizes.values()] == [32, 32, 32, 4 * 32]
-    assert sizes["two layers"][2] - numbers("concatenation    4", trained)[2] == 32 * 32 + 32       # W (k, k) and b
+    assert sizes["two layers"][2] - numbers("concatenation      4", trained)[2] == 32 * 32 + 32       # W (k, k) and b
     for length in (1, 2, 4, 8):
-        size, weights, *_ = numbers(f"concatenation    {length}", trained)
+        size, weights, *_ = numbers(f"concatenation      {length}", trained)
         assert (size, weights) == (length * 32, length * 32 * 32)
 
 

@@ -61,7 +61,7 @@ def training(rows, lines, words, short_runs, times_over, few):
     loss_curves(left, rows, label="{}")
     left.set_ylim(min(*lines.values(), rows[-1]["train_loss"]) - 0.1, max(lines.values()) + 0.1)
     levels(left, lines, {label: GREY if "gram" in label else GREEN for label in lines})
-    left.set_title(f"Training: {words:,} words; dashed: on the test words")
+    left.set_title(f"Section 1, training: {words:,} words; dashed: test words")
     for (label, run), color in zip(short_runs.items(), (RED, BLUE)):
         loss_curves(right, run, times_over, label=f"{{}}, {label}", colors=(color, color), styles=("o--", "s-"))
     right.set(title=f"Section 1, overfitting: only {few:,} words, read repeatedly", xlabel="times over the text")
@@ -88,7 +88,7 @@ def windows(compared, bars, steps, lengths):
     right.bar(range(len(lengths), 0, -1), lengths, color=BLUE)
     right.set_xticks(range(1, len(lengths) + 1))
     right.invert_xaxis()
-    right.set(title=f"T = {len(lengths)}: how much each position counts", xlabel="words back from the target",
+    right.set(title=f"T = {len(lengths)}: which positions count", xlabel="words back from the target",
               ylabel="mean length of $x_t W_t$")  # fmt: skip
     return figure
 
@@ -101,7 +101,7 @@ def word_vectors(words, group_of, groups, components):
         lowest, highest = places.min(0), places.max(0)
         spread_words(axes, words, 0.08 + 0.84 * (places - lowest) / (highest - lowest), [colors[g] for g in group_of])
         axes.spines[:].set_visible(True)
-        axes.set(title=f"{title}: two components, {share:.0%} of the variance", xlabel="first principal component",
+        axes.set(title=f"Section 2, {title}: two components, {share:.0%} of the variance", xlabel="first principal component",
                  ylabel="second principal component")  # fmt: skip
     for name, color in zip(groups, colors):
         axes.plot([], [], "s", color=color, label=name)
