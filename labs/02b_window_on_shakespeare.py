@@ -175,8 +175,8 @@ with training_progress(STEPS, batch) as on_step:
     history = learn(model, train, STEPS, STEPS // 10, batch, patience=3, watcher=Watcher(on_step))
 table(("step", "training", "validation"),
       [(row["step"], row["train_loss"], row["validation_loss"]) for row in history.rows], "{:.3f}",
-      title=f"{STEPS} steps of {batch} windows, {STEPS * batch / len(train):.2f} times over the training words; nats per word; "
-            f"kept: step {history.best_step}; {history.rows[-1]['seconds']:.0f} s")  # fmt: skip
+      title=f"Nats per word; {STEPS} steps of {batch} windows, {STEPS * batch / len(train):.2f} times over the training "
+            f"words, {history.rows[-1]['seconds']:.0f} seconds; kept: step {history.best_step}")  # fmt: skip
 ends, log_neural = log_p(model, test, TESTED)            # ln p of the test words
 log_ngram = {order: log_p(ngrams[order], test, TESTED)[1] for order in ngrams}
 neural = -log_neural.mean()

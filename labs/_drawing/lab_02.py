@@ -101,8 +101,8 @@ def word_vectors(words, group_of, groups, components):
         lowest, highest = places.min(0), places.max(0)
         spread_words(axes, words, 0.08 + 0.84 * (places - lowest) / (highest - lowest), [colors[g] for g in group_of])
         axes.spines[:].set_visible(True)
-        axes.set(title=f"Section 2, {title}: two components, {share:.0%} of the variance", xlabel="first principal component",
-                 ylabel="second principal component")  # fmt: skip
+        axes.set(title=f"Section 2, {title}: two components, {share:.0%} of the variance",
+                 xlabel="first principal component", ylabel="second principal component")  # fmt: skip
     for name, color in zip(groups, colors):
         axes.plot([], [], "s", color=color, label=name)
     figure.legend(*axes.get_legend_handles_labels(), frameon=False, ncols=5, loc="outside lower center")
