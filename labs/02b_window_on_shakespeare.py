@@ -175,8 +175,8 @@ with training_progress(STEPS, batch) as on_step:
     history = learn(model, train, STEPS, STEPS // 10, batch, patience=3, watcher=Watcher(on_step))
 table(("step", "training", "validation"),
       [(row["step"], row["train_loss"], row["validation_loss"]) for row in history.rows], "{:.3f}",
-      title=f"Nats per word; {STEPS} steps of {batch} windows, {STEPS * batch / len(train):.2f} times over the training "
-            f"words, {history.rows[-1]['seconds']:.0f} seconds; kept: step {history.best_step}")  # fmt: skip
+      title=f"Nats per word; {STEPS} steps of {batch} windows, {STEPS * batch / len(train):.2f} times over the words, "
+            f"{history.rows[-1]['seconds']:.0f} seconds; kept: step {history.best_step}")  # fmt: skip
 ends, log_neural = log_p(model, test, TESTED)            # ln p of the test words
 log_ngram = {order: log_p(ngrams[order], test, TESTED)[1] for order in ngrams}
 neural = -log_neural.mean()
@@ -423,11 +423,10 @@ def nearest(word, table, among, most=5):
     return others[best], cosine[best]
 
 
-table(("", "nearest by cosine before the training", "after it"),
-      {word: [listed(vocabulary, *nearest(vocabulary.index[word], vectors, frequent, most=4), "{:.2f}")
-              for vectors in (untrained_table, trained_table)]
-       for word in "he my will is come good king Romeo".split()},
-      title="2. Nearest words by cosine")  # fmt: skip
+table(None, [(word, label, listed(vocabulary, *nearest(vocabulary.index[word], vectors, frequent), "{:.2f}"))
+             for word in "he my will is come good king Romeo".split()
+             for label, vectors in (("before", untrained_table), ("after", trained_table))],
+      title="2. Nearest words by cosine, before and after training")  # fmt: skip
 
 
 def found(pairs, table):
