@@ -175,6 +175,7 @@ def proctor(right):
     axes.axvline(3, color="0.8", linewidth=1, zorder=0)
     note(axes, "as far as the\nwindow of 12 reaches", (3, 0.25), (5, 0), color="0.35")
     axes.set(title="Section 2: exams after a proctor, books after a teacher",
-             xlabel="words of filler between clock and students", ylabel="p(the right word), mean", ylim=(0, 1.05))  # fmt: skip
+             xlabel="words of filler between clock and students", ylabel="p(the right word), mean",
+             ylim=(0, 1.05))  # fmt: skip
     axes.legend(frameon=False, loc="lower right")
     return figure
