@@ -101,11 +101,13 @@ def table(head, rows, form="{:,}", title=""):
 
 
 def refused(attempt, what="UserError", width=90):
-    """Print the error message of an attempt that cannot succeed."""
+    """Print the error message of an attempt that cannot succeed, and return whether there was one."""
     try:
         attempt()
+        return False
     except UserError as error:
         wrapped(f"{what}: {error}", rest="    ", width=width)
+        return True
 
 
 def gradient_by_distance(x, h_0, Wx, Wh, b, activation):

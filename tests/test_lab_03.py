@@ -92,7 +92,7 @@ def test_memory(trained):
 @pytest.mark.exhaustive
 def test_writing_and_bad_input(trained):
     for words in (10, 100, 300, 1000):
-        few, _, many, _ = numbers(f"{words:,} ", trained[trained.index("words so far") :])
+        few, many = numbers(f"{words:,} ", trained[trained.index("words so far") :])
         assert (few, many) == (1, words)
     assert trained.count("the logits are not numbers (NaN)") == 2
     assert "the id 14295, expected ids from 0 to" in " ".join(trained.split())

@@ -68,7 +68,7 @@ def powers(path, norms, radius, scaled):
     decay.semilogy(norms, color=BLUE, label="‖W$^t$‖")
     decay.semilogy(radius**steps, "--", color="0.3", label=f"|λ|$^t$ = {radius:.3f}$^t$")
     decay.axhline(1, color="0.8", linewidth=1, zorder=0)
-    decay.set(title="The lecture's W", xlabel="t, steps", ylabel="norm (log scale)")
+    decay.set(title="Section 3: norms, the lecture's W", xlabel="t, steps", ylabel="norm (log scale)")
     for (r, values), color in zip(scaled.items(), (PURPLE, GREEN, RED)):
         three.semilogy(values, color=color, label=f"radius {r}")
         three.semilogy(r**steps, "--", color=color, linewidth=0.8)
@@ -156,7 +156,7 @@ def memory(reaches, distances, lost):
     right.axvspan(20, 30, color="0.9", zorder=0)
     note(right, "20–30 words,\nCS685's remark", (24.5, 0.5), xycoords=("data", "axes fraction"), ha="center",
          color="0.35")  # fmt: skip
-    right.set(title="How far back the model uses its words", xlabel="true words kept, d (log scale)", xscale="log",
+    right.set(title="How far back it uses its words", xlabel="true words kept, d (log scale)", xscale="log",
               ylabel="loss added, nats per word (± 2 standard errors)")  # fmt: skip
     right.set_xticks(distances, distances)
     right.minorticks_off()
