@@ -4,6 +4,7 @@ import argparse
 import importlib.util
 import os
 import textwrap
+import unicodedata
 from pathlib import Path
 
 import _expect
@@ -93,11 +94,16 @@ def table(head, rows, form="{:,}", title=""):
                for entry, each in zip(row, forms)] for row in rows]      # fmt: skip
     print(f"\n{title}\n" if title else "", end="")
     numbers = {k for row in rows for k, entry in enumerate(row) if not isinstance(entry, (str, type(None)))}
-    widths = [max(len(line[k]) for line in lines if k < len(line)) for k in range(count)]
+    widths = [max(width_of(line[k]) for line in lines if k < len(line)) for k in range(count)]
     for line in lines:
-        entries = [entry.rjust(width) if k in numbers else entry.ljust(width)
-                   for k, (entry, width) in enumerate(zip(line, widths))]        # fmt: skip
+        gaps = [" " * (width - width_of(entry)) for width, entry in zip(widths, line)]
+        entries = [gap + entry if k in numbers else entry + gap for k, (gap, entry) in enumerate(zip(gaps, line))]
         print("  " + "   ".join(entries).rstrip())
+
+
+def width_of(text):
+    """Its columns on a terminal: an accent that is a character of its own, as in x̂, takes none"""
+    return sum(not unicodedata.combining(character) for character in text)
 
 
 def refused(attempt, what="UserError", width=90):
