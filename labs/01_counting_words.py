@@ -57,6 +57,7 @@ quick_mode("Lab 01: Markov chains, n-gram models, sparsity")
 # \pi_s = \frac{\text{sequences that start in } s}{\text{sequences}}, \qquad
 # A_{ss'} = \frac{\text{transitions } s \to s'}{\text{transitions from } s}
 # $$
+#
 # The lecture observes two sequences of five days. Count by hand, before you run the cell: how often does each day start
 # a sequence, and how often does sun, or rain, follow sun, and rain? (The last day of a sequence leads nowhere.)
 

@@ -411,11 +411,11 @@ show(lab_01.smoothing(DISCOUNTS, valley, best_D, list(ORDERS), by_name, uniform)
 # ### What the new words cost
 # that among all c words, though only the 800 that did not occur in training need it. Guess what share of the loss they
 # cause.
-# nats each, more than a uniform guess, and 12 % of the whole loss.
 #
 # How much of that is unavoidable? A model that knew in advance what share of the test words is new, and spread that
 # probability evenly over the words that training does not have, would pay $-\ln(0.043/800) = 9.83$ nats for each, and
 # 0.12 less on average.
+#
 # A model that knows only which 800 words they are, and not how often they occur, gets most of that: give 99 % of $p_0$
 # to them. A network of this project that expects new words is given the same list of 800, and has to be compared with
 # this (`ladder.md`).
@@ -561,8 +561,8 @@ expect("new pairs, the test text", about(0.30, within=0.005), new_pairs(ids[firs
 
 # %% [markdown]
 # Where does the nonsense come from? At each step the trigram model gives part of the probability to words that never
-# followed the preceding word: 24 %, the mean over 100 histories of the test. In 71 of these 100 cases the
-# word that really comes next had also followed the preceding word in training: each of these words loses 0.18 nats.
+# followed the preceding word: 24 %, the mean over 100 histories of the test. In 71 of these 100 cases the word that
+# really comes next had also followed the preceding word in training: each of these words loses 0.18 nats.
 
 # %%
 elsewhere, is_old = [], []

@@ -205,11 +205,11 @@ for activation in ("tanh", "relu"):
 #
 # The contributions have very different sizes. We take a longer example, with 20 steps, k = 32, random words, and a
 # gradient that enters at the last step only, and plot $\lVert h_{t-1}^\top \cdot da_t \rVert$ for each step t.
+#
 # If all steps contributed equally, the last 5 of the 20 would hold 25 % of the summed norms. Guess their share if $W_h$
 # shrinks vectors (0.7 · rotation), keeps their lengths (1.0), or stretches them (1.3). The bands are those of five
 # seeds. These words are random, so language cannot be the reason why late steps count more. The reason is the repeated
 # multiplication by $W_h$ and by slopes below 1; for 1.0 · rotation it is the slopes alone.
-# the slopes alone.
 
 # %%
 def rotation(k, rng):
