@@ -1,17 +1,8 @@
 # %% [markdown]
 # # Lab 02b: the fixed-window model on Shakespeare
 #
-# Sources:
-#
-# - CS685, University of Massachusetts Amherst, 2020 (M. Iyyer), lecture on neural language models:
-#   <https://people.cs.umass.edu/~miyyer/cs685/>, a recording at <https://www.bilibili.com/video/BV1BL411t7RV>; "the
-#   lecture" below.
-# - CSCI 567, University of Southern California, 2024, lecture 8, fixed-window models (its slides have no address; they
-#   follow <https://web.stanford.edu/class/cs224n/>).
-# - Bengio, Ducharme, Vincent, Jauvin 2003, "A neural probabilistic language model", JMLR 3,
-#   <https://www.jmlr.org/papers/v3/bengio03a.html>.
-#
-# `02_fixed_window.py` built the model step by step, on toy sentences. Here it learns from 250,000 words. You will
+# Sources and letters: those of `02_fixed_window.py`, which built the model step by step, on toy sentences. Here
+# it learns from 250,000 words. You will
 #
 # - train it and compare it with counting, but only with models that have learned from the same words,
 # - see what it knows that counting does not, and combine the two in a mixture,
@@ -22,8 +13,7 @@
 # It takes about three minutes on one CPU core, ten seconds with `--quick`. If other programs keep the machine busy, set
 # OPENBLAS_NUM_THREADS=1.
 #
-# Letters: **B** batch, **T** words in the window, **n** size of a word vector, **k** hidden units, **c** words in the
-# vocabulary. All losses are cross-entropies in nats per word. The model:
+# All losses are cross-entropies in nats per word. The model:
 #
 # $$
 # x_t = \text{row } w_t \text{ of } E, \quad

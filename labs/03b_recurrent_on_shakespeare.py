@@ -1,26 +1,18 @@
 # %% [markdown]
 # # Lab 03b: a recurrent language model
 #
-# Sources: CSCI 567 (USC, spring 2024; slides without an address, after <https://web.stanford.edu/class/cs224n/>),
-# lecture 8, recurrent networks; CS685 (UMass Amherst, 2020, <https://people.cs.umass.edu/~miyyer/cs685/>), lecture on
-# neural language models, its last part.
-#
-# `03_recurrent.py` derived a recurrent network's gradient through time, and showed it vanish and explode. Here such a
-# network learns language. You will
+# Sources and letters: those of `03_recurrent.py`, which derived a recurrent network's gradient through time, and showed
+# it vanish and explode. Here such a network learns language. You will
 #
 # - train one on a single line, by teacher forcing, and write the gradient of its loss,
 # - answer a question of the lecture: should a model discard the proctor?
 # - train one on Shakespeare, compare it with counting, and find a pitfall in its initialization,
 # - measure how much the state helps, and how many words back it really remembers,
-# - have it write, and see how much time the state saves.
+# - have it write, and see how many steps the state saves.
 #
 # It takes about two minutes on one CPU core, about half a minute with `--quick` (too short for the model to learn much:
 # read the conclusions off the full run), and at least twice as long on a machine that is busy with other work. Set
 # OPENBLAS_NUM_THREADS=1 there.
-#
-# Letters: **B** texts in a batch, **T** steps, **n** size of a word vector, **k** size of the state, **c** different
-# words, **d** a distance in words. Losses are in nats per word. A vector is a row here, x·W; the lectures write
-# columns, W·x.
 
 # %%
 from functools import partial
@@ -286,17 +278,9 @@ show(lab_03.proctor({name: (filler_words, p) for name, p in right.items()}), "03
 # %% [markdown]
 # ## 3. A model of Shakespeare
 #
-# Each word updates a single state, and the readout predicts the next word from it:
-#
-# $$
-# h_t = \tanh(x_t \cdot W_x + h_{t-1} \cdot W_h + b), \qquad
-# \pi_t = \text{softmax}(h_t \cdot U + b_2), \qquad
-# J = \text{mean of } {-\ln \pi_t(\text{the next word})}
-# $$
-#
-# The word vectors x are initialized at random and learned, the state has 128 entries, and the readout 14,295 words. We
-# use tanh, because its states are never larger than 1, and where the state is large its slope is small. We clip
-# nevertheless.
+# The model of section 1, $h_t = \tanh(x_t \cdot W_x + h_{t-1} \cdot W_h + b)$, with word vectors x that are initialized
+# at random and learned, 128 entries in the state, and 14,295 words in the readout. We use tanh, because its states are
+# never larger than 1, and where the state is large its slope is small. We clip nevertheless.
 #
 # **Truncated backpropagation through time.** Nobody unrolls a network over 250,000 words. The text is cut into 16 long
 # pieces that are read in parallel, 32 words at a time. The state is carried from batch to batch (`CarriedState`), but
