@@ -80,7 +80,8 @@ def powers(path, norms, radius, scaled):
 
 def bound(lengths):
     """{(f, kind of Wh): (measured length, its bound) at distance 0, 1, …}"""
-    figure, both = panels(1, 2, (11, 4.6), sharey=True)
+    figure, both = panels(1, 2, (11, 4.8), sharey=True)
+    figure.suptitle("Section 4: a gradient's length, measured (solid), and at most (γ‖Wh‖)$^d$ (dashed)")
     colors = (PURPLE, GREEN, RED, BLACK)
     shown = {"tanh": ("0.7 · rotation", "1.0 · rotation", "1.3 · rotation", "random"),
              "logistic": ("2.8 · rotation", "4.0 · rotation", "8.0 · rotation", "16.0 · rotation")}  # fmt: skip
@@ -89,8 +90,7 @@ def bound(lengths):
             measured, most = lengths[f, kind]
             axes.semilogy(measured, color=color, linewidth=1.8, label=f"Wh = {kind}")
             axes.semilogy(most, "--", color=color, linewidth=1, zorder=3)
-        axes.set(title=f"Section 4, {f}: measured (solid), at most (γ‖Wh‖)$^d$ (dashed)",
-                 xlabel="distance d, steps", ylim=(1e-13, 1e13))  # fmt: skip
+        axes.set(title=f, xlabel="distance d, steps", ylim=(1e-13, 1e13))  # fmt: skip
         axes.legend(frameon=False, fontsize=9, ncols=2, loc="lower left")
     both[0].set_ylabel("‖v$_d$‖ / ‖v‖ (log scale)")
     return figure
