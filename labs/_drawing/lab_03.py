@@ -90,7 +90,7 @@ def bound(lengths):
             measured, most = lengths[f, kind]
             axes.semilogy(measured, color=color, linewidth=1.8, label=f"Wh = {kind}")
             axes.semilogy(most, "--", color=color, linewidth=1, zorder=3)
-        axes.set(title=f, xlabel="distance d, steps", ylim=(1e-13, 1e13))  # fmt: skip
+        axes.set(title=f, xlabel="distance d, steps", ylim=(1e-13, 1e13))
         axes.legend(frameon=False, fontsize=9, ncols=2, loc="lower left")
     both[0].set_ylabel("‖v$_d$‖ / ‖v‖ (log scale)")
     return figure
