@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Lab 02b: the fixed-window model on Shakespeare
 #
-# Sources and letters: those of `02_fixed_window.py`, which built the model step by step, on toy sentences. Here
-# it learns from 250,000 words. You will
+# Sources and letters: those of `02_fixed_window.py`, which built the model step by step, on toy sentences. Here it
+# learns from 250,000 words. You will
 #
 # - train it and compare it with counting, but only with models that have learned from the same words,
 # - see what it knows that counting does not, and combine the two in a mixture,
