@@ -585,21 +585,21 @@ expect("tanh, last 10 losses, nats", about(2.87, within=0.1), with_tanh, quick=b
 # finish.
 
 # %%
-def try_to_fit(clip):
+def ending(clip):
+    """How `fit` ends: what it returns or, if the loss becomes NaN, the beginning of its message."""
     model, batches = unstable()
-    with np.errstate(all="ignore"):
-        history = fit(Training(model, batches, SGD(0.5), clip=clip), STEPS, validate=lambda: 0.0, every=STEPS)
-    return history.stopped
-
-
-for clip, ending in ((None, f"the loss became nan at step {len(runs['without clipping'][1])}"), (1.0, "finished")):
+    training = Training(model, batches, SGD(0.5), clip=clip)
     try:
-        message = try_to_fit(clip)
+        with np.errstate(all="ignore"):
+            return fit(training, STEPS, validate=lambda: 0.0, every=STEPS).stopped
     except UserError as error:
-        message = str(error)
-        wrapped(f"Training(…, clip={clip}): {message}", rest="    ", width=116)
-    expect(f"clip={clip}, how it ends", ending, message.split(",")[0])
+        wrapped(f"Training(…, clip={clip}): {error}", rest="    ", width=116)
+        return str(error).split(",")[0]
 
+
+became_nan = f"the loss became nan at step {len(runs['without clipping'][1])}"
+for clip, expected in ((None, became_nan), (1.0, "finished")):
+    expect(f"clip={clip}, how it ends", expected, ending(clip))
 show(lab_03.exploding(runs), "03_exploding")
 
 # %% [markdown]
