@@ -25,9 +25,8 @@
 # %%
 from collections import Counter
 from functools import cache
-from itertools import product
 
-from _common import quick_mode, refused, show, shown
+from _common import listed, quick_mode, refused, show, table
 from _drawing import lab_01
 from _expect import about, at_most, below, expect
 from mini_tf.decoding import continuations
@@ -59,10 +58,8 @@ quick_mode("Lab 01: Markov chains, n-gram models, sparsity")
 # A_{ss'} = \frac{\text{transitions } s \to s'}{\text{transitions from } s}
 # $$
 #
-# The lecture observes two sequences of five days. Count by hand first. Starts: one sunny, one rainy. From sunny: three
-# times to sunny, twice to rainy. From rainy: twice to rainy, once to sunny. The last day of a sequence leads nowhere.
-#
-# **Expect** π = (1/2, 1/2), and the rows (3/5, 2/5) and (1/3, 2/3).
+# The lecture observes two sequences of five days. Count by hand, before you run the cell: how often does each day start
+# a sequence, and how often does sun, or rain, follow sun, and rain? (The last day of a sequence leads nowhere.)
 
 
 # %%
@@ -88,9 +85,10 @@ days = np.array([
 pi, A = count_chain(days, 2)                             # (2,), (2, 2)
 
 print("1. The weather of the lecture, by maximum likelihood")
-expect("π(sunny)", 1 / 2, pi[SUNNY])
-for (s, s_next), by_hand in zip(np.ndindex(2, 2), (3 / 5, 2 / 5, 1 / 3, 2 / 3)):
-    expect(f"A({WEATHER[s]} → {WEATHER[s_next]})", by_hand, A[s, s_next])
+table(("from", *WEATHER), {"start": pi, WEATHER[SUNNY]: A[SUNNY], WEATHER[RAINY]: A[RAINY]}, "{:.3f}")
+by_hand = np.array([[3 / 5, 2 / 5], [1 / 3, 2 / 3]])
+expect("π by hand is 1/2, 1/2; largest difference", 0, abs(pi - 1 / 2).max())
+expect("A by hand: 3/5, 2/5; 1/3, 2/3", 0, abs(A - by_hand).max())
 theirs = markov_chain(days, 2)
 expect("mini_tf's markov_chain, largest difference", 0, max(abs(pi - theirs[0]).max(), abs(A - theirs[1]).max()))
 
@@ -107,8 +105,10 @@ expect("mini_tf's markov_chain, largest difference", 0, max(abs(pi - theirs[0]).
 # \end{aligned}
 # $$
 #
-# **Expect** $2 \ln \frac{1}{2} + 3 \ln \frac{3}{5} + 2 \ln \frac{2}{5} + 2 \ln \frac{2}{3} + \ln \frac{1}{3} = -6.661$
-# nats for the ten days. ("Nats" are units of the natural logarithm.)
+# For the ten days that is
+# $2 \ln \frac{1}{2} + 3 \ln \frac{3}{5} + 2 \ln \frac{2}{5} + 2 \ln \frac{2}{3} + \ln \frac{1}{3} = -6.661$ nats, the
+# units of the natural logarithm. (Our copy of the slide has one more $\pi_{x_1}$ before the sum, perhaps a handwritten
+# mark. It does not belong there: it would make the probabilities of all five-day sequences add up to √e.)
 
 
 # %%
@@ -120,43 +120,6 @@ def log_likelihood(sequences, pi, A):
 best = log_likelihood(days, pi, A)
 print("\nThe log-likelihood")
 expect("ln P of the ten days, nats", about(-6.661, within=0.0005), best)
-
-# %% [markdown]
-# **An error of the source.** For one sequence, the lecture's derivation ends in
-#
-# $$
-# \pi_{x_1} + \sum_s [x_1 = s] \ln \pi_s + \sum_{ss'} \Big( \sum_{t \ge 2} [x_{t-1} = s,\; x_t = s'] \Big) \ln A_{ss'}
-# $$
-#
-# The bare $\pi_{x_1}$ does not belong there. The sum after it already is $\ln \pi_{x_1}$; putting an ln before the bare
-# π, instead of crossing it out, would count the start twice. Does it matter? We try all three: the start as ln π, as on
-# the slide, and counted twice.
-#
-# **Expect** the following. The probabilities of all 32 sequences of five days sum to 1 with ln π alone; with the extra
-# term, to $\sum_s \pi_s e^{\pi_s} = \sqrt{e} = 1.649$; with the start counted twice, to $\sum_s \pi_s^2 = 1/2$. For the
-# lecture's two sequences the extra term is $\pi_\text{sunny} + \pi_\text{rainy} = 1$ whatever π is: it makes them *e*
-# times as probable, and does not move the maximum. But add a third sequence that starts with sun, and the maximum moves
-# from 2/3, the counted share, to $\sqrt{3} - 1 = 0.732$.
-
-# %%
-STARTS = {"ln π": np.log, "π + ln π, the slide": lambda p: p + np.log(p), "ln π twice": lambda p: 2 * np.log(p)}
-every = np.array(list(product((SUNNY, RAINY), repeat=5)))                            # (32, 5)
-p = np.arange(1, 3000) / 3000                            # the values of π(sunny) that are tried
-sums, values, tops = {}, {}, {}
-print(f"\n  {'the start counts as':<24}{'all 32 sum to':>14}{'ln P of the ten days':>22}{'best π, 3 starts':>20}")
-transitions_only = [log_likelihood([x], np.ones(2), A) for x in every]              # ln 1 = 0: nothing for the start
-for name, term in STARTS.items():
-    sums[name] = np.exp(term(pi[every[:, 0]]) + transitions_only).sum()
-    values[name] = term(pi[days[:, 0]]).sum() + log_likelihood(days, np.ones(2), A)
-    tops[name] = p[np.argmax(2 * term(p) + term(1 - p))]             # two starts with sun, one with rain
-    print(f"  {name:<24}{sums[name]:>14.3f}{values[name]:>17.3f} nats{tops[name]:>20.3f}")
-right, slide, twice = STARTS
-expect("sum over all sequences, ln π", about(1, within=1e-12), sums[right])
-expect("sum over all sequences, π + ln π", about(np.exp(0.5), within=1e-12), sums[slide])
-expect("sum over all sequences, ln π twice", about(0.5, within=1e-12), sums[twice])
-expect("what the extra term adds for the ten days, nats", about(1, within=1e-12), values[slide] - values[right])
-expect("best π(sunny) of three starts, ln π", about(2 / 3, within=5e-4), tops[right])
-expect("best π(sunny) of three starts, π + ln π", about(3**0.5 - 1, within=5e-4), tops[slide])
 
 # %% [markdown]
 # ### Why counting is the answer
@@ -174,23 +137,22 @@ expect("best π(sunny) of three starts, π + ln π", about(3**0.5 - 1, within=5e
 # maximum, and the only one, because a sum of logarithms is concave. π follows in the same way.
 #
 # In words: at the maximum all entries of a row have the same slope, λ, so moving probability from one to another gains
-# nothing. **Expect** slopes of 5 in the sunny row and of 3 in the rainy one, measured by central differences.
+# nothing. **Expect** a slope of 5 in the sunny row; which one in the rainy row?
 
 # %%
-print("\nThe slope of ln P along each entry of A")
-for (s, s_next), transitions_from in zip(np.ndindex(2, 2), (5, 5, 3, 3)):
-    up, down = A.copy(), A.copy()
-    up[s, s_next] += 1e-5
-    down[s, s_next] -= 1e-5
-    slope = (log_likelihood(days, pi, up) - log_likelihood(days, pi, down)) / 2e-5
-    expect(f"∂ ln P / ∂A({WEATHER[s]} → {WEATHER[s_next]})", about(transitions_from, within=1e-6), slope)
+slopes = np.zeros((2, 2))
+for place in np.ndindex(2, 2):
+    change = np.zeros((2, 2))
+    change[place] = 1e-5
+    slopes[place] = (log_likelihood(days, pi, A + change) - log_likelihood(days, pi, A - change)) / 2e-5
+table(("∂ ln P / ∂A", *WEATHER), dict(zip(WEATHER, slopes)), "{:.6f}", title="The slope of ln P along each entry of A")
+expect("sunny row: 5, rainy row: 3; largest difference", at_most(1e-6), abs(slopes - [[5], [3]]).max(), form="{:.0e}")
 
 # %% [markdown]
 # ### Is no other chain more likely?
 #
-# Try it. **Expect** that none of 10,000 chains drawn at random beats the counted one, and that the best of them comes
-# within 0.02 nats. In the figure, each curve varies one row of A and leaves the other alone: the peaks are at 3/5 and
-# 2/3.
+# Try it: does one of 10,000 chains drawn at random beat the counted one? In the figure, each curve varies one row of A
+# and leaves the other alone.
 
 # %%
 rng = np.random.default_rng(0)
@@ -206,8 +168,8 @@ over_rainy = np.array([log_likelihood(days, pi, np.array([A[SUNNY], [1 - x, x]])
 print("\nOther chains")
 expect("of 10,000 at random, more likely", 0, np.sum(others > best))
 expect("best of them, below the counted chain by, nats", below(0.02), best - max(others))
-expect("top of the curve over A(sunny → sunny)", about(3 / 5, within=0.005), a[over_sunny.argmax()])
-expect("top of the curve over A(rainy → rainy)", about(2 / 3, within=0.005), a[over_rainy.argmax()])
+for name, curve, top in (("sunny", over_sunny, 3 / 5), ("rainy", over_rainy, 2 / 3)):
+    expect(f"top of the curve over A({name} → {name})", about(top, within=0.005), a[curve.argmax()])
 show(lab_01.weather(WEATHER, pi, A, a, (over_sunny, over_rainy), best), "01_weather")
 
 # %% [markdown]
@@ -242,12 +204,11 @@ expect("A counted from them, largest difference", at_most(0.02), abs(A_again - A
 #
 # Take words as states, and the chain is a language model: the *bigram model*. Its A is a table with a row for each
 # word that can come before, and a column for each word that can come next. The corpus is the one that labs 01 to 07
-# share: 292,072 words of Shakespeare, where punctuation marks and line breaks count as words.
+# share: 292,072 words of Shakespeare, where punctuation marks and line breaks count as words. 14,295 of them are
+# different, so the table has 204 million entries.
 #
 # We count in the first 90 %, and keep the last 10 % as a test. The vocabulary is that of the whole corpus, as in the
 # other labs.
-#
-# **Expect** 14,295 different words, and so a table of 204 million entries.
 
 # %%
 tokens = tokenize(shakespeare())
@@ -260,7 +221,6 @@ train, train_words = ids[:first_test], tokens[:first_test]
 print(f"\n2. The corpus: {len(ids):,} words; {len(train):,} to count, {len(ids) - first_test:,} to test")
 expect("words", 292_072, len(ids))
 expect("different words, c", 14_295, c)
-expect("entries of the bigram table, millions", about(204, within=0.5), c * c / 1e6)
 
 # %% [markdown]
 # We cut out eight words. First count how often each follows another, $\text{count}(h\,w)$. Then divide every row by its
@@ -273,8 +233,8 @@ expect("entries of the bigram table, millions", about(204, within=0.5), c * c / 
 #
 # (The CS685 lecture says that one divides by the probability of the prefix. It is the count.)
 #
-# **Expect** 33 of the 64 entries to be 0, although these are frequent words. **Expect** some rows to have a favourite
-# (after "my", a tenth is "lord") and some not (after "the", no word has more than 2.5 %).
+# Guess: of the 64 pairs of these frequent words, how many never occur? **Expect** some rows to have a favourite (what
+# comes after "my"?) and some to have none (after "the", no word has more than 2.5 %).
 
 # %%
 SOME = ["I", "am", "will", "my", "good", "lord", "the", "king"]
@@ -294,12 +254,11 @@ bigram = NGramModel(2, c, "maximum-likelihood").fit(train)
 some = vocabulary.encode(SOME)
 of_the_model = np.exp(bigram.logits(some[:, None]))[:, some]
 
-print("\nRows of the bigram table: the sum of a row, and the most probable next words")
-favourite = {}
+favourite, after = {}, {}
 for h in SOME:
     words, p = continuations(bigram, vocabulary.encode([h]), 4)
-    favourite[h] = p[0]
-    print(f"  {h:<6}{rows[h]:>6,}   " + "   ".join(f"{shown(vocabulary.words[w])} {x:.3f}" for w, x in zip(words, p)))
+    favourite[h], after[h] = p[0], (rows[h], listed(vocabulary, words, p))
+table(("h", "count", "most probable next words"), after, title="Rows of the bigram table")
 expect("of these 64 entries, zeros", 33, np.sum(counts == 0))
 expect("p(lord | my), the favourite after my", about(0.101, within=0.0005), favourite["my"])
 expect("p(king | the), the favourite after the", about(0.025, within=0.0005), favourite["the"])
@@ -318,7 +277,7 @@ show(lab_01.bigram_table(SOME, counts, probabilities), "01_bigram_table")
 # \frac{\text{count}(\text{students opened their } w)}{\text{count}(\text{students opened their})}
 # $$
 #
-# Our prefix is "the Duke of". **Expect** it to occur 34 times, York to lead with 9 of them, and the model to agree.
+# Our prefix is "the Duke of", which occurs 34 times.
 
 
 # %%
@@ -337,44 +296,43 @@ def count(*words):
     return gram_counts(len(words))[words]
 
 
-print("\n3. The prefix game: the Duke of ___")
 four = NGramModel(4, c, "maximum-likelihood").fit(train)
 prefix = ("the", "Duke", "of")
 divided = next_words(train_words, prefix)
-print(f"  {'w':<12}{'count(the Duke of w)':>21}{'divided':>10}{'the model':>12}")
 words, p = continuations(four, vocabulary.encode(prefix), 6)
-for word, of_model in zip((vocabulary.words[w] for w in words), p):
-    print(f"  {word:<12}{count(*prefix, word):>21}{divided[word]:>10.3f}{of_model:>12.3f}")
-expect("count(the Duke of)", 34, count(*prefix))
+dukes = [vocabulary.words[w] for w in words]
+table(("w", "count(the Duke of w)", "divided", "the model"),
+      [(w, count(*prefix, w), divided[w], of_model) for w, of_model in zip(dukes, p)], ("{}", "{:.3f}", "{:.3f}"),
+      title="3. The prefix game: the Duke of ___")  # fmt: skip
 expect("p(York | the Duke of)", 9 / 34, divided["York"])
-expect("the model's p(York | the Duke of)", about(9 / 34, within=1e-12), p[0])
+expect("the model, largest difference", at_most(1e-12), max(abs(p - [divided[w] for w in dukes])))
 
 # %% [markdown]
 # The method fails in two ways. **First**, the numerator can be 0. Then the n-gram is impossible, and so is every text
-# that contains it, because one factor of 0 makes the whole product 0. **Expect** three ordinary phrases to be
-# impossible, although they occur five times in the test text.
+# that contains it, because one factor of 0 makes the whole product 0. Three ordinary phrases are impossible, although
+# the test text has them five times.
 
 # %%
-print("\nThe numerator can be 0")
-print(f"  {'':<20}{'count of the four':>18}{'of the first three':>20}{'p':>8}   in the test text")
 test_fours = Counter(zip(*(tokens[first_test + i :] for i in range(4))))
 PHRASES = ("I", "will", "not", "go"), ("I", "will", "be", "married"), ("the", "Duke", "of", "Milan")
-impossible = 0
-for *h, w in PHRASES:
-    p = np.exp(four.logits([vocabulary.encode(h)])[0, vocabulary.index[w]])
-    impossible += p == 0
-    print(f"  {' '.join((*h, w)):<20}{count(*h, w):>18}{count(*h):>20}{p:>8.3f}   {test_fours[*h, w]:>3}×")
-expect("of these phrases, impossible", 3, impossible)
+p_of = {phrase: np.exp(four.logits([vocabulary.encode(phrase[:3])])[0, vocabulary.index[phrase[3]]])
+        for phrase in PHRASES}  # fmt: skip
+table(("", "count of the four", "of the first three", "p", "in the test text"),
+      [(" ".join(phrase), count(*phrase), count(*phrase[:3]), p, test_fours[phrase]) for phrase, p in p_of.items()],
+      ("{}", "{}", "{:.3f}", "{}"), title="The numerator can be 0")  # fmt: skip
+expect("most probable of these phrases: p", 0, max(p_of.values()))
 expect("times that the test text has them", 5, sum(test_fours[phrase] for phrase in PHRASES))
 
 # %% [markdown]
-# (The lecture's slide on longer histories defines the n-th order Markov chain by "previous n observations",
-# $X_t, \dots, X_{t-n+2}$. Count them: there are n − 1. An n-gram model of order K is a Markov chain of order K − 1, so
-# the bigram model, K = 2, is the ordinary Markov chain.)
+# **Second**, the denominator can be 0, and 0/0 says nothing at all. In the lecture's own prefix, Shakespeare has one of
+# the three words.
 #
-# **Second**, the denominator can be 0, and 0/0 says nothing at all. The lecture's own prefix is an example.
+# <details><summary>A slip of the slide on longer histories</summary>
 #
-# **Expect** an error from the vocabulary: of the three words, Shakespeare has only "their".
+# It defines the n-th order Markov chain by "previous n observations", $X_t, \dots, X_{t-n+2}$. Count them: there are
+# n − 1. An n-gram model of order K is a Markov chain of order K − 1, so the bigram model, K = 2, is the ordinary chain.
+#
+# </details>
 
 # %%
 print("\nThe lecture's own prefix: students opened their ___")
@@ -390,10 +348,8 @@ expect("what remains with unknown='skip'", "their", vocabulary.decode(known))
 #
 # **An error of the source.** The CS685 lecture goes from "students opened their" to "students opened", and then to
 # "students". That drops the *nearest* word and keeps the farthest. It must be the other way round: "opened their",
-# then "their", as NGramModel does.
-#
-# **Expect** the model to answer with the row of "their", which was seen 423 times. The lecture's way ends with
-# "servants", seen seven times before seven different words, which says nothing.
+# then "their", as NGramModel does. The lecture's way ends with "servants", seen seven times before seven different
+# words, which says nothing.
 
 
 # %%
@@ -408,26 +364,21 @@ def back_off(history, known):
 
 
 known = {*gram_counts(1), *gram_counts(2), *gram_counts(3)}
-print("\nBack-off from 'servants open their'")
-for shorter in ("servants open their", "open their", "their", "servants open", "servants"):
-    print(f"  {shorter:<22}{count(*shorter.split()):>6} times")
-answers = {name: continuations(four, vocabulary.encode(name.split()), 6)
-           for name in ("servants open their", "their", "servants")}  # fmt: skip
-for name, (words, p) in answers.items():
-    print(f"  after {name:<22}" + "  ".join(f"{shown(vocabulary.words[w])} {x:.3f}" for w, x in zip(words, p)))
+shorter = ("servants open their", "open their", "their", "servants open", "servants")
+answers = {name: continuations(four, vocabulary.encode(name.split()), 6) for name in shorter[::2]}
+table(("history", "times", "the model's next words"),
+      [(name, count(*name.split()), listed(vocabulary, *answers[name]) if name in answers else "") for name in shorter],
+      title="Back-off from 'servants open their'")  # fmt: skip
 expect("backed off to", "their", " ".join(back_off(("servants", "open", "their"), known)))
-expect("count(their)", 423, count("their"))
 expect("the model's row, difference from that of their", 0,
        abs(answers["servants open their"][1] - answers["their"][1]).max())
 expect("different words after servants, of 7", 7, len(next_words(train_words, ("servants",))))
-
 # %% [markdown]
 # But one example proves little. So measure how much a single word tells about the word d places after it, with a bigram
 # model of words that stand d apart. (Reading every d-th word makes such a text. The smoothing, Kneser-Ney's, and the
 # measure, nats per test word, the fewer the better, are those of `01b_smoothing.py`.)
 #
-# **Expect** 6.06 nats without any word, and nearer words to tell more: the word just before saves 0.89 nats, the second
-# word back 0.35, and the third 0.09, a tenth of what the first saves.
+# How much less does the second word back tell than the nearest, and the third?
 
 
 # %%
@@ -436,9 +387,8 @@ def strided(ids, d):
     return np.concatenate([ids[start::d] for start in range(d)])
 
 
-print("\nWhat one word tells about the word d places later, nats per word")
 alone = -NGramModel(1, c, discount=0.9).fit(train).log_probabilities(ids, first_test).mean()
-expect("no word", about(6.06, within=0.005), alone)
+print(f"\nWhat one word tells about the word d places later; without any word, {alone:.3f} nats per word")
 for d, saved in ((1, 0.89), (2, 0.35), (3, 0.09)):
     at_distance = NGramModel(2, c, discount=0.9).fit(strided(train, d))
     loss = -at_distance.log_probabilities(strided(ids[first_test:], d)).mean()
@@ -450,23 +400,21 @@ for d, saved in ((1, 0.89), (2, 0.35), (3, 0.09)):
 # How large is the table of order K, and how much of it does the text fill? There are $c^K$ possible n-grams, and a text
 # has at most as many as it has words.
 #
-# **Expect** a table of 23 terabytes at order 3, and three quarters of the bigrams, nine tenths of the trigrams to occur
-# only once. CS685 quotes 99.9 % zeros for a 4-gram table of Shakespeare. It is far emptier: with our vocabulary, only
-# $5 \cdot 10^{-12}$ of it is filled.
+# Guess the size of the full table at order 3, and how many of the bigrams and trigrams occur only once. (CS685 quotes
+# 99.9 % zeros for a 4-gram table of Shakespeare. It is far emptier: with our vocabulary, $5 \cdot 10^{-12}$ is filled.)
 
 # %%
 seven = NGramModel(7, c).fit(train)
 once = [np.mean(grams.count == 1) for grams in count_grams(train, 7, c)]
 
-print("\n4. Sparsity: n-grams of the training text")
-print(f"  {'K':>3}{'different':>12}{'possible, c^K':>16}{'filled':>12}{'occur once':>13}"
-      f"{'full table':>15}{'the model':>12}")
+sparse = []
 for order, different, single in zip(ORDERS, seven.grams, once):
     full = c**order * 8
     stored = sum(array.nbytes for level in seven.levels[:order] for array in (level.key, level.share, level.rest))
     size = f"{full / 1e6:,.1f} MB" if full < 1e12 else f"{full / 1e12:.1e} TB"
-    print(f"  {order:>3}{different:>12,}{float(c) ** order:>16.1e}{different / c**order:>12.1e}{single:>13.0%}"
-          f"{size:>15}{stored / 1e6:>9.1f} MB")
+    sparse.append((order, different, float(c) ** order, different / c**order, single, size, stored / 1e6))
+table(("K", "different", "possible, c^K", "filled", "occur once", "full table", "the model, MB"), sparse,
+      ("{:,}", "{:.1e}", "{:.1e}", "{:.0%}", "{}", "{:.1f}"), title="4. Sparsity: n-grams of the training text")
 expect("full table of order 3, terabytes", about(23, within=0.5), c**3 * 8 / 1e12)
 expect("bigrams that occur once", about(0.75, within=0.01), once[1], form="{:.0%}")
 expect("trigrams that occur once", about(0.89, within=0.01), once[2], form="{:.0%}")
@@ -480,9 +428,8 @@ expect("4-gram table, share that is filled", about(5.25e-12, within=1e-14), seve
 # known from training; or its history is known, but this word never followed it (maximum likelihood says 0); or not even
 # the history was ever seen (maximum likelihood says 0/0).
 #
-# **Expect** the first share to shrink fast: 70 % of the test's word pairs are known, but only one 4-gram in six. Of 100
-# pairs, 26 have probability 0, and 4 are 0/0. Order 1 has no history; its zeros are the 4.3 % of test words that are
-# new.
+# How many of the test's word pairs are known, and how many of its 4-grams? (Order 1 has no history; its zeros are the
+# test words that are new.)
 
 # %%
 matched = seven.matched(ids, first_test - 1)             # the longest known gram that ends at each word, up to 7
@@ -490,14 +437,11 @@ ends, before = matched[1:], matched[:-1]                 # at each test word, an
 seen = np.array([np.mean(ends >= order) for order in ORDERS])
 zero = np.array([np.mean((ends < order) & (before >= order - 1)) for order in ORDERS])
 nothing = 1 - seen - zero
-print("\nThe test words, with the K − 1 words before them")
-print(f"  {'K':>3}{'n-gram seen':>14}{'probability 0':>16}{'0/0':>9}")
-for row in zip(ORDERS, seen, zero, nothing):
-    print("  {:>3}{:>14.1%}{:>16.1%}{:>9.1%}".format(*row))
+table(("K", "n-gram seen", "probability 0", "0/0"), zip(ORDERS, seen, zero, nothing), "{:.1%}",
+      title="The test words, with the K − 1 words before them")  # fmt: skip
 expect("test words that are new", about(0.043, within=0.0005), zero[0], form="{:.2%}")
 expect("test bigrams seen in training", about(0.70, within=0.005), seen[1], form="{:.1%}")
 expect("test bigrams, probability 0", about(0.26, within=0.005), zero[1], form="{:.1%}")
-expect("test bigrams, 0/0", about(0.04, within=0.005), nothing[1], form="{:.1%}")
 expect("test 4-grams seen in training", about(1 / 6, within=0.01), seen[3], form="{:.1%}")
 expect("histories of three test words that are new", about(0.627, within=0.0005), nothing[3], form="{:.2%}")
 

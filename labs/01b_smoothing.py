@@ -22,11 +22,10 @@
 # It takes half a minute on one CPU core; with `--quick`, which tries fewer settings and writes less text, half of that.
 
 # %%
-import textwrap
 from collections import Counter
 from functools import cache, partial
 
-from _common import quick_mode, refused, show
+from _common import quick_mode, refused, show, table, wrapped
 from _drawing import lab_01
 from _expect import about, above, at_least, at_most, expect
 from mini_tf.decoding import generate, sample
@@ -100,8 +99,7 @@ def count(*words):
 # ### Add-δ: simple and bad
 #
 # Pretend that each n-gram had been seen δ times more. The trouble is $\delta c$: with δ = 1, 34 real occurrences of
-# "the Duke of" compete with 14,295 imaginary ones. **Expect** the probability of York to fall from 9/34, a quarter, to
-# 0.0007, and the model to agree with the formula.
+# "the Duke of" compete with 14,295 imaginary ones. Guess what becomes of York's probability, 9/34, a quarter.
 
 
 # %%
@@ -112,13 +110,11 @@ def add_delta(count_hw, count_h, c, delta):
 
 prefix = ("the", "Duke", "of")
 York = vocabulary.index["York"]
-print("\n1. Smoothing.  p(York | the Duke of) with add-δ; maximum likelihood says "
-      f"{count(*prefix, 'York')}/{count(*prefix)} = {count(*prefix, 'York') / count(*prefix):.4f}")
 by_formula = {delta: add_delta(count(*prefix, "York"), count(*prefix), c, delta) for delta in (1, 0.1, 0.01, 0.001)}
 by_model = {delta: np.exp(NGramModel(4, c, "add-k", k=delta).fit(train).logits([vocabulary.encode(prefix)])[0, York])
             for delta in by_formula}  # fmt: skip
-for delta, p in by_formula.items():
-    print(f"  δ = {delta:<6} formula {p:.4f}   model {by_model[delta]:.4f}")
+table(("δ", "formula", "model"), {f"δ = {d}": (p, by_model[d]) for d, p in by_formula.items()}, "{:.4f}",
+      title=f"1. Smoothing.  p(York | the Duke of) with add-δ; by counting {count(*prefix, 'York')}/{count(*prefix)}")
 expect("p(York | the Duke of), δ = 1", about(0.0007, within=0.00005), by_formula[1])
 expect("formula and model, largest difference", at_most(1e-12), max(abs(by_formula[d] - by_model[d]) for d in by_model))
 
@@ -127,9 +123,8 @@ expect("formula and model, largest difference", at_most(1e-12), max(abs(by_formu
 # the words, in nats per word: 0 for perfect foresight, ln c = 9.568 for a model that takes all words to be equally
 # likely.
 #
-# **Expect** the best δ of the bigram model to be 0.01, and the trigram model to be *worse* than the bigram model for
-# every δ, by more than one nat. More history should help. It cannot, because add-δ treats all words unseen after a
-# history alike: it never consults the shorter history.
+# More history should help. **Expect** the opposite: the trigram model is *worse* than the bigram model for every δ, by
+# more than one nat. Why? Add-δ treats all words unseen after a history alike: it never consults the shorter history.
 
 
 # %%
@@ -144,11 +139,9 @@ def on_validation(order, smoothing="kneser-ney", **options):
 
 
 DELTAS = (1, 0.1, 0.01, 0.001) if QUICK else (1, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0001)
-print("\nAdd-δ on the validation words, nats per word")
-print(f"  {'δ':>8}" + "".join(f"{f'order {order}':>10}" for order in (1, 2, 3)))
 of_delta = {delta: [on_validation(order, "add-k", k=delta) for order in (1, 2, 3)] for delta in DELTAS}
-for delta, losses in of_delta.items():
-    print(f"  {delta:>8}" + "".join(f"{loss:>10.3f}" for loss in losses))
+table(("δ", *(f"order {order}" for order in (1, 2, 3))), of_delta, "{:.3f}",
+      title="Add-δ on the validation words, nats per word")  # fmt: skip
 best_delta = min(DELTAS, key=lambda delta: of_delta[delta][1])
 expect("best δ of the bigram model", 0.01, best_delta)
 expect("trigrams worse than bigrams by at least, nats", above(1),
@@ -169,14 +162,12 @@ expect("trigrams worse than bigrams by at least, nats", above(1),
 #
 # Shakespeare has his Franciscos: "Tower" comes after "the", VINCENTIO after DUKE. We compare each with the word of
 # about the same count that keeps the most company. The counts of a pair agree to within 5 %, by construction.
-# **Expect** the continuation probabilities to differ by factors from 9 to 120. ("And" with a capital is a Francisco
-# too: it begins lines, so before it there is a line break 99 times in 100.)
+# ("And" with a capital is a Francisco too: it begins lines, so before it there is a line break 99 times in 100.)
 
 # %%
 pairs = gram_counts(2)
 occurs = Counter(train_words)
 company = Counter(w for _, w in pairs)                   # how many different words stand before w
-different_pairs = len(pairs)
 
 
 def most_company(word):
@@ -185,15 +176,11 @@ def most_company(word):
     return max(near, key=lambda w: company[w])
 
 
-print("\nCounts and company")
-print(f"  {'word':<12}{'occurs':>8}{'different words before it':>27}{'count/words':>13}{'continuation':>14}")
-partner, factors = {}, []
-for word in ("VINCENTIO", "morrow", "Tower", "And"):
-    partner[word] = most_company(word)
-    factors.append(company[partner[word]] / company[word])
-    for w in (word, partner[word]):
-        print(f"  {w:<12}{occurs[w]:>8,}{company[w]:>27,}"
-              f"{occurs[w] / len(train):>13.6f}{company[w] / different_pairs:>14.6f}")
+partner = {word: most_company(word) for word in ("VINCENTIO", "morrow", "Tower", "And")}
+factors = [company[other] / company[word] for word, other in partner.items()]
+table(("word", "occurs", "different words before it", "count/words", "continuation"),
+      [(w, occurs[w], company[w], occurs[w] / len(train), company[w] / len(pairs))
+       for pair in partner.items() for w in pair], ("{:,}", "{:,}", "{:.6f}", "{:.6f}"), title="Counts and company")
 expect("factor between continuations, the smallest", about(9.4, within=0.05), min(factors))
 expect("factor between continuations, the largest", about(119.6, within=0.05), max(factors))
 expect("times in 100 that a line break precedes And", about(99, within=0.5), 100 * pairs["\n", "And"] / occurs["And"])
@@ -206,7 +193,7 @@ expect("times in 100 that a line break precedes And", about(99, within=0.5), 100
 #
 # To see its effect alone, we write the same discounting with plain counts at all orders. In the library a smoothing
 # method is a function from counts to share and rest, and new ones can be added to SMOOTHINGS: it takes three lines.
-# **Expect** company to save 0.10 nats per word at order 2 and 0.16 at order 3, with the same D.
+# Does company pay, with the same D?
 
 
 # %%
@@ -217,34 +204,32 @@ def absolute_discounting(model, grams):
 
 
 SMOOTHINGS["absolute-discounting"] = absolute_discounting
-print("\nValidation words, D = 0.9, nats per word")
+both = {order: [on_validation(order, s, discount=0.9) for s in ("absolute-discounting", "kneser-ney")]
+        for order in (2, 3)}  # fmt: skip
+table(("order", "plain counts below the top", "company (Kneser-Ney)"), both, "{:.3f}",
+      title="Validation words, D = 0.9, nats per word")  # fmt: skip
 for order, saved in ((2, 0.10), (3, 0.16)):
-    plain, with_company = (on_validation(order, s, discount=0.9) for s in ("absolute-discounting", "kneser-ney"))
-    print(f"  order {order}   plain counts below the top {plain:.3f}   company (Kneser-Ney) {with_company:.3f}")
-    expect(f"saved by company at order {order}", about(saved, within=0.005), plain - with_company)
+    expect(f"saved by company at order {order}", about(saved, within=0.005), both[order][0] - both[order][1])
 
 # %% [markdown]
 # ### How much to take: the discount D
 #
 # Why take the *same* D from every count? Split the training words into two halves. Take all bigrams that occur i times
-# in the first half. How often do they occur in the second, on average? If counts were reliable, i times.
-#
-# **Expect** fewer, by 0.73 for i = 1 and slowly more up to 1.39 for i = 6. Of those with i = 1, 84 % do not occur in
-# the second half at all.
+# in the first half. How often do they occur in the second, on average? If counts were reliable, i times. Guess: by how
+# much less?
 
 # %%
 half = first_test // 2
 one, other = (Counter(zip(some_words, some_words[1:])) for some_words in (train_words[:half], train_words[half:]))
-print("\nBigrams that occur i times in one half of the training words")
-print(f"  {'i':>3}{'bigrams':>10}{'mean count in the other half':>31}{'less by':>10}")
 less_by = []
 for i in (1, 2, 3, 4, 5, 6):
     with_count_i = [pair for pair, times in one.items() if times == i]
     mean = np.mean([other[pair] for pair in with_count_i])
-    less_by.append(i - mean)
-    print(f"  {i:>3}{len(with_count_i):>10,}{mean:>31.2f}{less_by[-1]:>10.2f}")
-expect("i = 1: less by", about(0.73, within=0.005), less_by[0])
-expect("i = 6: less by", about(1.39, within=0.005), less_by[-1])
+    less_by.append((i, len(with_count_i), mean, i - mean))
+table(("i", "bigrams", "mean count in the other half", "less by"), less_by, ("{:,}", "{:.2f}", "{:.2f}"),
+      title="Bigrams that occur i times in one half of the training words")  # fmt: skip
+expect("i = 1: less by", about(0.73, within=0.005), less_by[0][-1])
+expect("i = 6: less by", about(1.39, within=0.005), less_by[-1][-1])
 only_here = np.mean([other[pair] == 0 for pair, times in one.items() if times == 1])
 expect("of those with i = 1, not in the other half", about(0.84, within=0.005), only_here, form="{:.1%}")
 
@@ -253,17 +238,14 @@ expect("of those with i = 1, not in the other half", about(0.84, within=0.005), 
 # has three discounts; a single D is a compromise near 1. The validation words decide its exact value: count the first
 # 95 % of the training words, measure on the last 5 %, for many D.
 #
-# **Expect** a valley that is flat near D = 0.9 and rises on both sides: at order 3, D = 1 costs 0.05 nats more, D = 0.5
-# costs 0.26. (These losses lie above those of the test in section 2: 6.0 % of the validation words are new, and 4.3 %
-# of the test's.)
+# **Expect** a valley that is flat near D = 0.9 and rises on both sides. (These losses lie above those of the test in
+# section 2: 6.0 % of the validation words are new, and 4.3 % of the test's.)
 
 # %%
 DISCOUNTS = (0.5, 0.7, 0.8, 0.9, 1.0) if QUICK else (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)
 valley = {order: [on_validation(order, discount=D) for D in DISCOUNTS] for order in (2, 3, 5)}
-print("\nKneser-Ney on the validation words, nats per word")
-print(f"  {'D':>6}" + "".join(f"{f'order {order}':>10}" for order in valley))
-for D, *losses in zip(DISCOUNTS, *valley.values()):
-    print(f"  {D:>6}" + "".join(f"{loss:>10.3f}" for loss in losses))
+table(("D", *(f"order {order}" for order in valley)), zip(DISCOUNTS, *valley.values()), "{:.3f}",
+      title="Kneser-Ney on the validation words, nats per word")  # fmt: skip
 best_D = DISCOUNTS[int(np.argmin(valley[3]))]
 of_D = dict(zip(DISCOUNTS, valley[3]))
 new_here = ~np.isin(ids[first_validation:first_test], ids[:first_validation])
@@ -282,7 +264,7 @@ expect("validation words that are new", about(0.060, within=0.0005), new_here.me
 # D_3 = 3 - 4 \cdot Y \cdot \frac{N_4}{N_3}
 # $$
 #
-# For trigrams, **expect** 0.88, near the best D above, and larger discounts for larger counts: 1.18 and 1.45.
+# The first should be near the best D above. Which way do the others go?
 
 
 # %%
@@ -334,9 +316,9 @@ def kneser_ney(word, tables, D, c):
     tables: for each order from 1 up, {w: count*(h w)} of the words that follow its history
     """
     p = [1 / c]
-    for table in tables:
-        total = sum(table.values())                      # count*(h)
-        p.append(max(table.get(word, 0) - D, 0) / total + D * len(table) / total * p[-1])
+    for counts in tables:
+        total = sum(counts.values())                     # count*(h)
+        p.append(max(counts.get(word, 0) - D, 0) / total + D * len(counts) / total * p[-1])
     return p
 
 
@@ -348,27 +330,19 @@ def followers(history, top):
     return Counter(gram[-1] for gram in gram_counts(order + 1) if gram[1:-1] == history)
 
 
-def print_steps(word, tables, D, p):
-    print(f"  p_0 = 1/c = 1/{c:,} = {p[0]:.3e}")
-    for order, table in enumerate(tables, 1):
-        total = table.total()
-        first = f"({table[word]:,} − {D})/{total:,}" if table[word] else "0"
-        print(f"  p_{order} = {first:>17} + {f'{D}·{len(table):,}/{total:,}':>17} · p_{order - 1}"
-              f"  =  {max(table[word] - D, 0) / total:.3e} + {D * len(table) / total:.4f}·{p[order - 1]:.3e}"
-              f"  =  {p[order]:.3e}")
-
-
 # %%
-HISTORY = ("Duke", "of")
+HISTORY, D = ("Duke", "of"), best_D
 tables = [followers((), False), followers(("of",), False), followers(HISTORY, True)]
-trigram = NGramModel(3, c, discount=best_D).fit(train)
-worked = {}
-for word in ("York", "France", "Milan"):
-    print(f"\nBy hand: p({word} | Duke of), order 3, D = {best_D}")
-    worked[word] = kneser_ney(word, tables, best_D, c)
-    print_steps(word, tables, best_D, worked[word])
-    p = np.exp(trigram.logits([vocabulary.encode(HISTORY)])[0, vocabulary.index[word]])
-    expect(f"p({word} | Duke of), the model's, over ours", about(1, within=1e-12), p / worked[word][-1])
+trigram = NGramModel(3, c, discount=D).fit(train)
+worked = {word: kneser_ney(word, tables, D, c) for word in ("York", "France", "Milan")}
+of_model = np.exp(trigram.logits([vocabulary.encode(HISTORY)])[0])                   # (c,)
+table(("", "count*(h w)", "followers(h)", "count*(h)", "share", "rest", "p"),
+      [(f"p_{order} {word}", t[word], len(t), t.total(), max(t[word] - D, 0) / t.total(), D * len(t) / t.total(), p)
+       for word, steps in worked.items() for order, (t, p) in enumerate(zip(tables, steps[1:]), 1)],
+      ("{:,}", "{:,}", "{:,}", "{:.3e}", "{:.4f}", "{:.3e}"),
+      title=f"By hand: p(w | Duke of), order 3, D = {D}, from p_0 = 1/{c:,} = {1 / c:.3e}; share + rest · p below = p")
+off = max(abs(of_model[vocabulary.index[word]] / steps[-1] - 1) for word, steps in worked.items())
+expect("the model's over ours, − 1, the largest", at_most(1e-12), off)
 
 # %% [markdown]
 # York gets nearly all of its probability from its own share at the top order. France has a share after "of", and 15 %
@@ -378,14 +352,14 @@ for word in ("York", "France", "Milan"):
 
 # %%
 own = (tables[2]["York"] - best_D) / tables[2].total()
-print("\nWhere their probability comes from")
+print()
 expect("York: from its own share at the top", about(0.997, within=0.0005), own / worked["York"][3], form="{:.2%}")
 expect("France: share passed on from order 2", about(0.152, within=0.0005), worked["France"][3] / worked["France"][2])
 expect("Milan: of 1/c, that is 0.13·0.27·0.15", about(0.00534, within=5e-6), worked["Milan"][3] * c)
 expect("words of the vocabulary, never in training", 800, c - len(occurs))
 
 cases = "occurred after “Duke of”", "occurred after “of” only", "never occurred"
-steps = {(word, case): [(p[0], False)] + [(step, table[word] > 0) for step, table in zip(p[1:], tables)]
+steps = {(word, case): [(p[0], False)] + [(step, t[word] > 0) for step, t in zip(p[1:], tables)]
          for (word, p), case in zip(worked.items(), cases)}  # fmt: skip
 show(lab_01.kneser_ney(occurs, company, partner, steps, best_D), "01_kneser_ney")
 
@@ -401,12 +375,9 @@ show(lab_01.kneser_ney(occurs, company, partner, steps, best_D), "01_kneser_ney"
 # 1 for perfect foresight. All choices have been made; now each model counts all training words and is measured once on
 # the test.
 #
-# **Expect** ln 14,295 = 9.568 for the uniform guess; Kneser-Ney with D = 0.9 at 6.06, 5.17, 5.05 and 5.07 at orders 1,
-# 2, 3 and 5; modified Kneser-Ney at 5.034 at order 3, the least of all. Beyond order 3, longer histories no longer
-# help: they hardly ever occur again (`01_counting_words.py`, section 4). And two methods get *worse* with every word of
-# history beyond order 2: stupid back-off, because it trusts what it saw once, and add-δ, because it spreads nearly
-# everything evenly over all c words.
-
+# Beyond order 3, longer histories no longer help: they hardly ever occur again (`01_counting_words.py`, section 4).
+# Two methods get *worse* with every word of history beyond order 2: guess which. (Stupid back-off, because it trusts
+# what it saw once; and add-δ, because it spreads nearly everything evenly over all c words.)
 # %%
 settings = {"add-k": {"k": best_delta}, "stupid-backoff": {}, "absolute-discounting": {"discount": best_D},
             "kneser-ney": {"discount": best_D}, "modified-kneser-ney": {"discount": best_D}}  # fmt: skip
@@ -417,16 +388,11 @@ for smoothing, options in settings.items():
     ]
 
 uniform = uniform_cross_entropy(c)
-print("\n2. Test words, nats per word")
-print(f"  {'order':<22}" + "".join(f"{order:>8}" for order in ORDERS))
-for smoothing, row in losses.items():
-    print(f"  {smoothing:<22}" + "".join(f"{loss:>8.3f}" for loss in row))
-print("  perplexity, equally likely words")
-for smoothing, row in losses.items():
-    print(f"  {smoothing:<22}" + "".join(f"{perplexity(loss):>8,.0f}" for loss in row))
+table(("order", *ORDERS), losses, "{:.3f}", title="2. Test words, nats per word")
+table(None, {name: map(perplexity, row) for name, row in losses.items()}, "{:,.0f}",
+      title="perplexity, equally likely words")  # fmt: skip
 
 # %%
-expect("uniform guess, nats", about(9.568, within=0.0005), uniform)
 for order, loss in ((1, 6.06), (2, 5.17), (3, 5.05), (5, 5.07)):
     expect(f"Kneser-Ney, order {order}", about(loss, within=0.006), losses["kneser-ney"][order - 1])
 least = min(map(min, losses.values()))
@@ -443,18 +409,16 @@ show(lab_01.smoothing(DISCOUNTS, valley, best_D, list(ORDERS), by_name, uniform)
 
 # %% [markdown]
 # ### What the new words cost
-#
-# 4.3 % of the test words never occur in training. Kneser-Ney gives them what is passed down to order 0, and divides
-# that among all c words, though only the 800 that did not occur in training need it. **Expect** new words to cost 13.66
-# nats each, more than a uniform guess, and 12 % of the whole loss.
+# that among all c words, though only the 800 that did not occur in training need it. Guess what share of the loss they
+# cause.
 #
 # How much of that is unavoidable? A model that knew in advance what share of the test words is new, and spread that
 # probability evenly over the words that training does not have, would pay $-\ln(0.043/800) = 9.83$ nats for each, and
 # 0.12 less on average.
 #
 # A model that knows only which 800 words they are, and not how often they occur, gets most of that: give 99 % of $p_0$
-# to them. **Expect** 0.08 nats less at order 3. That matters for later comparisons: a network of this project that
-# expects new words is given the same list of 800, and has to be compared with this (`ladder.md`).
+# to them. A network of this project that expects new words is given the same list of 800, and has to be compared with
+# this (`ladder.md`).
 
 # %%
 occurs_not = np.bincount(train, minlength=c) == 0        # (c,)
@@ -462,11 +426,10 @@ p_0_of_new_words = 0.99 * occurs_not / occurs_not.sum() + 0.01 / c
 best_model = NGramModel(3, c, "modified-kneser-ney", discount=best_D).fit(train)
 nats = -best_model.log_probabilities(ids, first_test)
 new = occurs_not[ids[first_test:]]
-print("\nModified Kneser-Ney, order 3, by word")
-print(f"  {'':<18}{'of the words':>14}{'nats each':>12}{'adds to the mean':>19}{'of the loss':>14}")
-for name, words in (("new in the test", new), ("seen in training", ~new), ("all", new | ~new)):
-    adds = nats[words].sum() / len(nats)
-    print(f"  {name:<18}{words.mean():>14.1%}{nats[words].mean():>12.3f}{adds:>14.3f} nats{adds / nats.mean():>14.1%}")
+table(("", "of the words", "nats each", "adds to the mean", "of the loss"),
+      [(name, words.mean(), nats[words].mean(), nats[words].sum() / len(nats), nats[words].sum() / nats.sum())
+       for name, words in (("new in the test", new), ("seen in training", ~new), ("all", new | ~new))],
+      ("{:.1%}", "{:.3f}", "{:.3f}", "{:.1%}"), title="Modified Kneser-Ney, order 3, by word")  # fmt: skip
 fair = -np.log(new.mean() / occurs_not.sum())
 saved = new.mean() * (nats[new].mean() - fair) + (1 - new.mean()) * np.log(1 - new.mean())   # minus what others pay
 expect("new words, share of the test", about(0.043, within=0.0005), new.mean(), form="{:.2%}")
@@ -478,33 +441,27 @@ for order, loss in ((3, 4.953), (5, 4.960)):
     informed = NGramModel(order, c, "modified-kneser-ney", p_0=p_0_of_new_words).fit(train)
     expect(f"given the new words, order {order}", about(loss, within=0.001),
            cross_entropy(informed, first_test, len(ids)))  # fmt: skip
+of_unseen = [c * np.exp(NGramModel(1, c, s, **settings[s]).fit(train).logits([[]])[0, vocabulary.index["Milan"]])
+             for s in ("stupid-backoff", "kneser-ney")]  # fmt: skip
+expect("order 1, stupid back-off: p of an unseen word, 1/c", about(0.39, within=0.005), of_unseen[0])
+expect("order 1, Kneser-Ney: the same", about(0.046, within=0.0005), of_unseen[1])
 
 # %% [markdown]
-# New words also explain why stupid back-off (triangles in the figure) beats Kneser-Ney at order 1. **Expect** an unseen
-# word to get 0.39/c from it, and 0.046/c from the discount of order 1. On average over all words of the test that saves
-# 0.09 nats, of which the known words lose 0.02 again: 0.07 remain.
-
-# %%
-unseen = vocabulary.index["Milan"]
-of_unseen = {s: c * np.exp(NGramModel(1, c, s, **settings[s]).fit(train).logits([[]])[0, unseen])
-             for s in ("stupid-backoff", "kneser-ney")}  # fmt: skip
-print("\nOrder 1, a word that training does not have")
-expect("stupid back-off: p, in 1/c", about(0.39, within=0.005), of_unseen["stupid-backoff"])
-expect("Kneser-Ney: p, in 1/c", about(0.046, within=0.0005), of_unseen["kneser-ney"])
-ratio = of_unseen["stupid-backoff"] / of_unseen["kneser-ney"]
-expect("new words save, nats on average", about(0.09, within=0.005), new.mean() * np.log(ratio))
-expect("Kneser-Ney's loss is higher by, nats", about(0.07, within=0.005),
-       losses["kneser-ney"][0] - losses["stupid-backoff"][0])  # fmt: skip
+# <details><summary>New words also explain why stupid back-off (triangles in the figure) beats Kneser-Ney at order
+# 1.</summary>
+#
+# An unseen word gets 0.39/c from it, and 0.046/c from the discount of order 1. On average over all words of the test
+# that saves 0.09 nats, of which the known words lose 0.02 again: 0.07 remain.
+#
+# </details>
 
 # %% [markdown]
 # ## 3. Writing
 #
 # To write, draw a word from $p(w \mid h)$, append it, and draw again. All models start after the same line, "KING
 # RICHARD III:". First without smoothing, as in the lectures.
-#
-# **Expect** order 7 to write real Shakespeare: 99 of 100 six-word histories of the training text have a single
-# continuation, the one in the text. Order 1 writes a bag of words. Which words fit together at order 2, and what is
-# still incoherent at order 3?
+# Which words fit together at order 2, and what is still incoherent at order 3? **Expect** order 7 to write real
+# Shakespeare: 99 of 100 six-word histories of the training text have a single continuation, the one in the text.
 
 # %%
 START = vocabulary.encode(tokenize("\nKING RICHARD III:\n"))
@@ -522,7 +479,7 @@ def one_line(ids):
 
 def print_samples(texts, words=40):
     for order, text in texts.items():
-        print(textwrap.fill(one_line(text[:words]), 100, initial_indent=f"  {order}  ", subsequent_indent="     "))
+        wrapped(one_line(text[:words]), f"  {order}  ")
 
 
 print("\n3. Writing after 'KING RICHARD III:', maximum likelihood, orders 1, 2, 3, 5 and 7")
@@ -537,12 +494,8 @@ expect("six-word histories with a single continuation", about(0.99, within=0.005
 # ### Copying the training text
 #
 # Is it fluent, or copied? For each written word, find the longest passage that ends with it and occurs word for word in
-# the training text. For comparison, do the same with Shakespeare's own test text.
-#
-# **Expect** passages of 1.5 words on average at order 1, more with every order, and at order 7 passages of more than a
-# hundred words. The first 2,000 words of the test text, which are not copied, share 2.6 words in a row with the
-# training text on average, and never more than nine. (In the figure their line drops out of the plot at new words,
-# whose passage has length 0.)
+# the training text. How long are the passages of order 7? And those of the first 2,000 words of the test text, which
+# are not copied? (In the figure their line drops out of the plot at new words, whose passage has length 0.)
 
 
 # %%
@@ -562,12 +515,10 @@ def copied(text, source):
 written["Kneser-Ney"] = {order: write(order, "kneser-ney") for order in WRITING}
 lengths = {s: {order: copied(text, train) for order, text in texts.items()} for s, texts in written.items()}
 of_the_test = copied(ids[first_test : first_test + WRITTEN], train)
-print(f"\nReciting: passages of the training text in {WRITTEN:,} written words")
-print(f"  {'order':<12}{'maximum likelihood: mean':>26}{'longest':>9}{'Kneser-Ney: mean':>22}{'longest':>9}   words")
-for order in WRITING:
-    ml, kn = lengths["maximum likelihood"][order], lengths["Kneser-Ney"][order]
-    print(f"  {order:<12}{ml.mean():>26.1f}{ml.max():>9}{kn.mean():>22.1f}{kn.max():>9}")
-print(f"  {'test text':<12}{of_the_test.mean():>26.1f}{of_the_test.max():>9}")
+table(("order", "maximum likelihood: mean", "longest", "Kneser-Ney: mean", "longest"),
+      [(order, *(measure(of[order]) for of in lengths.values() for measure in (np.mean, np.max))) for order in WRITING]
+      + [("test text", of_the_test.mean(), of_the_test.max())], ("{:.1f}", "{}") * 2,
+      title=f"Reciting: passages of the training text in {WRITTEN:,} written words, in words")  # fmt: skip
 
 recited = lengths["maximum likelihood"]
 means = [recited[order].mean() for order in WRITING]
@@ -580,8 +531,7 @@ expect("test text, longest", 9, of_the_test.max(), quick=at_most(9))
 end = int(recited[7].argmax())
 passage = written["maximum likelihood"][7][end + 1 - recited[7][end] : end + 1]
 print(f"\nThe longest passage that order 7 copied, {len(passage)} words, begins and ends")
-print(textwrap.fill(f"{one_line(passage[:20])} … {one_line(passage[-12:])}", 96, initial_indent="  ",
-                    subsequent_indent="  "))
+wrapped(f"{one_line(passage[:20])} … {one_line(passage[-12:])}")
 
 show(lab_01.reciting(lengths, of_the_test), "01_reciting")
 
@@ -591,9 +541,7 @@ show(lab_01.reciting(lengths, of_the_test), "01_reciting")
 # The right half of that table is Kneser-Ney, the model with the good cross-entropy. It does not copy. How does it
 # write? Compare its order 3 with that of maximum likelihood, which never writes a word pair that is not in the training
 # text.
-#
-# **Expect** 24 % of Kneser-Ney's word pairs to be new. That is no more than in Shakespeare's test text, where 30 % are
-# new. But his make sense.
+# What share of Kneser-Ney's word pairs is new? (In Shakespeare's test text 30 % are. But his make sense.)
 
 # %%
 known_pairs = np.unique(train[:-1] * c + train[1:])
@@ -613,8 +561,8 @@ expect("new pairs, the test text", about(0.30, within=0.005), new_pairs(ids[firs
 
 # %% [markdown]
 # Where does the nonsense come from? At each step the trigram model gives part of the probability to words that never
-# followed the preceding word. **Expect** 24 %, the mean over 100 histories of the test. In 71 of these 100 cases the
-# word that really comes next had also followed the preceding word in training: each of these words loses 0.18 nats.
+# followed the preceding word: 24 %, the mean over 100 histories of the test. In 71 of these 100 cases the word that
+# really comes next had also followed the preceding word in training: each of these words loses 0.18 nats.
 
 # %%
 elsewhere, is_old = [], []

@@ -31,7 +31,7 @@
 import time
 from itertools import repeat
 
-from _common import cosines, quick_mode, show, words_of
+from _common import cosines, listed, quick_mode, show, table, words_of
 from _drawing import lab_02
 from _expect import about, above, at_most, below, expect
 from mini_tf import ops
@@ -52,24 +52,18 @@ QUICK = quick_mode("Lab 02: one-hot vectors, softmax layer, compositions, the fi
 #
 # Dot products measure similarity: $o_i \cdot o_j = 1$ if i = j, else 0.
 #
-# **Expect** any two different words to have dot product 0 and distance $\sqrt 2$: "movie" is as far from "film" as from
-# "hate". And **expect** two phrases with the same words to have the same bag: it has no order.
+# How far is "movie" from "film", and from "hate"? How do the bags of "the movie film" and "film the movie" differ?
 
 # %%
 six = Vocabulary("I hate love the movie film".split())
 O = np.eye(6)                                            # (6, 6), a row for each word
 bags = {phrase: O[six.encode(phrase.split())].sum(0) for phrase in ("the movie film", "film the movie")}    # (6,) each
 
-print("1. One-hot vectors")
-for word in ("hate", "movie", "film"):
-    print(f"  {word:<20}{O[six.index[word]].astype(int)}")
-for phrase, bag in bags.items():
-    print(f"  {'bag: ' + phrase:<20}{bag.astype(int)}")
-products = O @ O.T
+table(None, {word: str(O[six.index[word]].astype(int)) for word in ("hate", "movie", "film")}
+      | {f"bag: {phrase}": str(bag.astype(int)) for phrase, bag in bags.items()}, title="1. One-hot vectors")
 distances = np.linalg.norm(O[:, None] - O, axis=-1)[~np.eye(6, dtype=bool)]
-expect("greatest dot product of two different words", 0, (products - np.eye(6)).max())
-expect("least distance of two words", about(1.414, within=0.001), distances.min())
-expect("greatest distance", about(1.414, within=0.001), distances.max())
+expect("greatest dot product of two different words", 0, (O @ O.T - np.eye(6)).max())
+expect("distance of two words, √2; largest difference", 0, abs(distances - np.sqrt(2)).max())
 expect("the two bags are the same", True, np.array_equal(*bags.values()))
 
 # %% [markdown]
@@ -92,12 +86,14 @@ cosines_before = cosines(toy_model.embedding.table.data)
 fit(Training(toy_model, RandomWindows(toy, 3, 64), Adam(0.02)), steps=300, validate=lambda: 0.0,
     every=300)                                           # nothing to validate: the last parameters are kept
 cosines_after = cosines(toy_model.embedding.table.data)
-print("\n  cosine              one-hot   random vectors   after training")
-for a, b in (("movie", "film"), ("love", "hate"), ("movie", "love"), ("I", "the")):
-    i, j = six.index[a], six.index[b]
-    print(f"  {a + ' – ' + b:<18}{O[i] @ O[j]:>9.2f}{cosines_before[i, j]:>17.2f}{cosines_after[i, j]:>17.2f}")
-for a, b in (("movie", "film"), ("love", "hate")):
-    expect(f"cosine of {a} and {b}, trained", above(0.7), cosines_after[six.index[a], six.index[b]])
+print()
+PAIRS = ("movie", "film"), ("love", "hate"), ("movie", "love"), ("I", "the")
+spots = {(a, b): (six.index[a], six.index[b]) for a, b in PAIRS}
+table(("cosine", "one-hot", "random vectors", "after training"),
+      [(f"{a} – {b}", (O @ O.T)[spot], cosines_before[spot], cosines_after[spot]) for (a, b), spot in spots.items()],
+      "{:.2f}")  # fmt: skip
+for pair in PAIRS[:2]:
+    expect(f"cosine of {' and '.join(pair)}, trained", above(0.7), cosines_after[spots[pair]])
 
 show(lab_02.likeness(six.words, {
     "one-hot: all equally dissimilar": O @ O.T,
@@ -118,13 +114,9 @@ show(lab_02.likeness(six.words, {
 # So "look up row i" *is* a linear layer on one-hot vectors, without the multiplications by zero. The gradient is the
 # same, too. If a word occurs twice in a batch, its row gets the sum of both gradients.
 #
-# Now the corpus of labs 01 to 07, to see what this costs at full size. Times are the best of three.
-#
-# **Expect** no difference in the values, at most a rounding difference in the gradients (float32), rows of dE that are
-# not zero only for the words of the batch, and 7,148 times the memory for the input: c numbers of 4 bytes for a word,
-# instead of one of 8. And **expect** 14,294 multiplications by zero for each that is not. How much time they cost
-# depends on the machine: see the table. (A third of the one-hot layer's arithmetic is the gradient of the one-hot
-# vectors, which `ops.linear` computes and nobody needs.)
+# Now the corpus of labs 01 to 07, to see what this costs at full size. How many times the memory does the input take?
+# How much time it costs depends on the machine: the table has the best of three. (A third of the one-hot layer's
+# arithmetic is the gradient of the one-hot vectors, which `ops.linear` computes and nobody needs.)
 
 # %%
 tokens = tokenize(shakespeare("lab"))
@@ -132,27 +124,21 @@ vocabulary = Vocabulary(tokens)
 ids = vocabulary.encode(tokens)                          # (words,)
 c, n = len(vocabulary), 64
 rng = np.random.default_rng(0)
-table = (0.3 * rng.standard_normal((c, n))).astype(np.float32)
+E = (0.3 * rng.standard_normal((c, n))).astype(np.float32)
 some = ids[: 256 if QUICK else 1024]                     # (B,)
 dx = rng.standard_normal((len(some), n)).astype(np.float32)
 
 
-def one_hot_rows():
-    rows = np.zeros((len(some), c), np.float32)          # (B, c)
-    rows[np.arange(len(some)), some] = 1
-    return rows
-
-
 def as_one_hot():
     """(x, dE) by a product with one-hot rows"""
-    one_hot = one_hot_rows()
-    x, backward = ops.linear(one_hot, table)
+    one_hot = np.zeros((len(some), c), np.float32)       # (B, c)
+    one_hot[np.arange(len(some)), some] = 1
+    x, backward = ops.linear(one_hot, E)
     return x, backward(dx)[1]
-
 
 def as_index():
     """(x, dE) by looking up rows"""
-    x, backward = ops.embedding(table, some)
+    x, backward = ops.embedding(E, some)
     return x, backward(dx)[0]
 
 
@@ -167,19 +153,17 @@ def best_of_three(function):
 
 
 # %%
-(by_product, dtable_product), product_seconds = best_of_three(as_one_hot)
-(by_lookup, dtable_lookup), lookup_seconds = best_of_three(as_index)
+(by_product, dE_product), product_seconds = best_of_three(as_one_hot)
+(by_lookup, dE_lookup), lookup_seconds = best_of_three(as_index)
 one_hot_bytes = len(some) * c * 4
-print(f"\n  {len(ids):,} words, c = {c:,} different; {len(some)} of them, n = {n}")
-print(f"  {'':<24}{'milliseconds':>14}{'input, megabytes':>18}")
-print(f"  {'one-hot, ops.linear':<24}{product_seconds * 1e3:>14.2f}{one_hot_bytes / 1e6:>18.3f}")
-print(f"  {'index, ops.embedding':<24}{lookup_seconds * 1e3:>14.2f}{some.nbytes / 1e6:>18.3f}")
+table(("", "milliseconds", "input, megabytes"), {
+    "one-hot, ops.linear": (product_seconds * 1e3, one_hot_bytes / 1e6),
+    "index, ops.embedding": (lookup_seconds * 1e3, some.nbytes / 1e6),
+}, ("{:.2f}", "{:.3f}"), title=f"{len(ids):,} words, c = {c:,} different; {len(some)} of them, n = {n}")  # fmt: skip
 expect("greatest difference of the values", 0, abs(by_product - by_lookup).max())
-expect("greatest difference of the gradients", at_most(1e-4), abs(dtable_product - dtable_lookup).max())
-expect("rows of dE that are not zero", len(np.unique(some)), np.count_nonzero(dtable_lookup.any(1)))
+expect("greatest difference of the gradients", at_most(1e-4), abs(dE_product - dE_lookup).max())
+expect("rows of dE that are not zero", len(np.unique(some)), np.count_nonzero(dE_lookup.any(1)))
 expect("one-hot vectors: times the memory", about(c / 2, within=1), one_hot_bytes / some.nbytes, form="{:,.0f}")
-not_by_0 = np.count_nonzero(one_hot_rows())
-expect("one-hot vectors: products with 0 for each other", c - 1, len(some) * c / not_by_0 - 1, form="{:,.0f}")
 
 # %% [markdown]
 # ## 2. The softmax layer
@@ -199,22 +183,18 @@ expect("one-hot vectors: products with 0 for each other", c - 1, len(some) * c /
 # are our choice, made to give these three scores; the fourth score, −8.9 of "stamps", follows from them and is
 # therefore ours, too.
 #
-# **Expect** 1.2·(−2.3) − 0.3·0.9 + 0.9·5.4 ≈ 1.8 for "books", −11.9 and 12.9 for the next two. Scores may be negative,
-# and add up to anything: here to −6.05.
+# Scores may be negative, and add up to anything. Compute that of "books" by hand.
 
 # %%
 x = np.array([-2.3, 0.9, 5.4])                           # (3,)
 W = np.array([[1.2, -0.3, 0.9], [0.2, 0.5, -2.2], [8.9, -1.9, 6.5], [4.5, 2.2, -0.1]])      # (4, 3), a row per word
 FOUR = ("books", "houses", "lamps", "stamps")
 
-print("\n2. The softmax layer")
 z, _ = ops.linear(x, W.T)                                # (4,); mini_tf's weights are (in, out)
-for word, row, score in zip(FOUR, W, z):
-    terms = "  ".join(f"{weight * entry:+7.2f}" for weight, entry in zip(row, x))
-    print(f"  {word:<7}{terms}   sum {score:7.2f}")
-for word, read_out, score in zip(FOUR, (1.8, -11.9, 12.9), z):
-    expect(f"score of {word}, as in the recording", about(read_out, within=0.05), score, form="{:.2f}")
-expect("sum of the four scores", about(-6.05, within=0.01), z.sum(), form="{:.2f}")
+table(("", *(f"times {entry}" for entry in x), "sum"), {word: (*row * x, row @ x) for word, row in zip(FOUR, W)},
+      "{:.2f}", title="2. The softmax layer")  # fmt: skip
+read_out = np.array([1.8, -11.9, 12.9])
+expect("scores of the recording, largest difference", below(0.05), abs(z[:3] - read_out).max(), form="{:.2f}")
 
 # %% [markdown]
 # The exponential makes every number positive and keeps the order; the division makes them add up to 1.
@@ -224,23 +204,25 @@ expect("sum of the four scores", about(-6.05, within=0.01), z.sum(), form="{:.2f
 # does not read out what was left. We drop a digit of each large score, ours included: 1.8, −1.9, 2.9, −0.9. What he
 # reads out is the result: 0.24, 0.0006, 0.73 and 0.02.
 #
-# **Expect** 0.24, 0.006, 0.73, 0.016 from our scores. Three of the four agree with the recording; 0.0006 has one zero
-# too many, if the score of "houses" was −1.9: it would take −4.2. The sum of the four does not decide it. It is 0.9906
-# with 0.0006 and 0.996 with 0.006, and each of the four is rounded: together they may be off by 0.015.
+# From our scores we get three of his four; 0.0006 has one zero too many, if the score of "houses" was −1.9: it would
+# take −4.2.
 #
-# The recording also calls the third word "stamps" once and "lamps" once. By the order of the rows it is "lamps".
+# <details><summary>Two more details of the recording</summary>
+#
+# The sum of the four does not decide it: 0.9906 with 0.0006 and 0.996 with 0.006, and as each of the four is rounded,
+# they may be off by 0.015 together. And the recording calls the third word "stamps" once and "lamps" once. By the order
+# of the rows it is "lamps".
+#
+# </details>
 
 # %%
 z_tame = np.array([1.8, -1.9, 2.9, -0.9])
-print(f"  softmax of the scores above: {'  '.join(f'{q:.1e}' for q in ops.softmax(z)[0])}\n")
+print(f"  softmax of the scores above: {'  '.join(f'{q:.1e}' for q in ops.softmax(z)[0])}")
 e = np.exp(z_tame)                                       # step 1
 p = e / e.sum()                                          # step 2
-print(f"  {'word':<8}{'z':>7}{'exp(z)':>9}{'p':>10}")
-for row in zip(FOUR, z_tame, e, p):
-    print("  {:<8}{:>7.1f}{:>9.3f}{:>10.5f}".format(*row))
-print(f"  {'sum':<8}{z_tame.sum():>7.1f}{e.sum():>9.3f}{p.sum():>10.5f}")
+table(("smaller", "z", "exp(z)", "p"), [*zip(FOUR, z_tame, e, p), ("sum", z_tame.sum(), e.sum(), p.sum())],
+      ("{:.1f}", "{:.3f}", "{:.5f}"))  # fmt: skip
 expect("p in percent", "24, 0.6, 73, 1.6", "{:.0f}, {:.1f}, {:.0f}, {:.1f}".format(*100 * p))
-expect("1 − the sum of the recording's four", below(0.015), 1 - sum((0.24, 0.0006, 0.73, 0.02)))
 others = e.sum() - e[1]
 expect("score that would give p(houses) = 0.0006", about(-4.2, within=0.05), np.log(others * 0.0006 / (1 - 0.0006)))
 shifted = ops.softmax(z_tame + 1000)[0]                  # exp(1000) would overflow; ops.softmax subtracts the largest
@@ -264,8 +246,7 @@ expect("all scores + 1000: p from ops.softmax differs by", at_most(1e-12), abs(s
 # For a batch, the loss is the mean over the rows. As everywhere in mini_tf, a function returns its value and its
 # backward, which takes the gradient of the value and returns those of the inputs.
 #
-# **Expect** p with 1 subtracted at "books", and the same from `ops.cross_entropy`. `gradcheck` knows neither formula:
-# it moves each $z_i$ a little and measures the loss.
+# Which entry is negative? `gradcheck` does not know the formula: it moves each $z_i$ a little and measures the loss.
 
 # %%
 def cross_entropy(z, y):
@@ -293,7 +274,6 @@ loss, loss_backward = cross_entropy(z_tame[None], books)
 dz = loss_backward()[0][0]                               # (4,)
 by_op = ops.cross_entropy(z_tame[None], books)[1]()[0][0]
 print(f"\n  loss −ln p(books) = {loss:.3f} nats\n  by hand, p − y      {dz}\n  ops.cross_entropy   {by_op}")
-expect("by hand − (p − y), largest entry", at_most(1e-12), abs(dz - (p - np.eye(4)[0])).max(), form="{:.0e}")
 expect("by hand − ops.cross_entropy, largest entry", at_most(1e-12), abs(dz - by_op).max(), form="{:.0e}")
 expect("sum of the gradient's entries", at_most(1e-12), abs(dz.sum()), form="{:.0e}")
 report = gradcheck(cross_entropy, z_tame[None], books)
@@ -309,28 +289,25 @@ print(f"  {report}")
 # W \leftarrow W - \alpha \cdot (p - y) \cdot x^\top
 # $$
 #
-# **Expect** p(books) to grow with every step, from 0.24 to 0.68 after five steps with α = 0.01. (We start from a W that
-# gives the smaller scores: W scaled row by row.)
+# **Expect** p(books), 0.24, to grow with every step. How far in five, with α = 0.01? (We start from a W that gives the
+# smaller scores: W scaled row by row.)
 
 # %%
 W_tame = W * (z_tame / z)[:, None]                       # its scores are 1.8, −1.9, 2.9, −0.9
-of_books = []                                            # p(books) before each step
-print("\n  steps down the gradient, α = 0.01\n  step" + "".join(f"{word:>9}" for word in FOUR) + "   loss, nats")
-for step in range(6):
+walk = []                                                # probabilities and loss before each step
+for _ in range(6):
     scores, linear_backward = ops.linear(x[None], W_tame.T)
     loss, loss_backward = cross_entropy(scores, books)
-    probabilities = ops.softmax(scores)[0][0]
-    of_books.append(probabilities[0])
-    print(f"  {step:>4}" + "".join(f"{q:>9.4f}" for q in probabilities) + f"{loss:>13.3f}")
+    walk.append((*ops.softmax(scores)[0][0], loss))
     dscores, _ = loss_backward()
     _, dW, _ = linear_backward(dscores)                  # (3, 4)
-    if step == 0:
+    if len(walk) == 1:
         from_formula = abs(dW.T - np.outer(dz, x)).max()
     W_tame = W_tame - 0.01 * dW.T
+table(("step", *FOUR, "loss, nats"), dict(enumerate(walk)), "{:.4f}", title="steps down the gradient, α = 0.01")
 expect("dW of ops.linear − (p − y)·xᵀ, largest entry", at_most(1e-12), from_formula, form="{:.0e}")
-expect("steps after which p(books) is larger, of 5", 5, np.count_nonzero(np.diff(of_books) > 0))
-expect("p(books) after five steps", about(0.68, within=0.005), of_books[-1], form="{:.3f}")
-
+expect("least growth of p(books) in a step", above(0), np.diff([row[0] for row in walk]).min(), form="{:.3f}")
+expect("p(books) after five steps", about(0.68, within=0.005), walk[-1][0], form="{:.3f}")
 show(lab_02.softmax_layer(FOUR, {
     "scores z": z_tame, "exp(z)": e, "probabilities p": p, "gradient p − y": dz,
 }, right="books"), "02_softmax_layer")  # fmt: skip
@@ -353,9 +330,8 @@ show(lab_02.softmax_layer(FOUR, {
 # several are equally large), and the product has a danger of its own: the more words, the closer it is to 0, or the
 # larger it is.
 #
-# **Expect** distance 0 (up to rounding) between "man bites dog" and "dog bites man" for all but concatenation, whose
-# distance is above 1. If de = 1, **expect** the gradients of three words to add up to 3, 1, 1 and 3 in each entry, for
-# sum, mean, maximum and concatenation; for the product, to what `gradcheck` finds.
+# **Expect** "man bites dog" and "dog bites man" to differ for one of the five only. If de = 1, what do the gradients of
+# the three words add up to in each entry, for sum, mean, maximum and concatenation?
 
 # %%
 PHRASES = "man bites dog", "dog bites man"
@@ -405,30 +381,27 @@ expect("maximum, product: gradcheck's verdicts", "PASS, PASS", ", ".join(
 show(lab_02.compositions(PHRASES, composed), "02_compositions")
 
 # %% [markdown]
-# Does a language model need the order? Shakespeare inverts verb and subject often enough for us to find out: we count
-# what follows "thou art" and "art thou".
-#
-# **Expect** different words: of the six most frequent after "thou art" one is among the six after "art thou", and two
-# of those after "I have" are among those after "have I". A model that sums has to give both histories the same
-# probabilities.
+# Does a language model need the order? Shakespeare inverts verb and subject often enough to find out. How many of the
+# six words most frequent after "thou art" are among the six after "art thou"? A model that sums has to give both
+# histories the same probabilities.
 
 # %%
 def next_words(phrase, most=6):
-    """The most frequent words after a phrase of two words, {word: count}, and the phrase's own count."""
+    """The most frequent words after a phrase of two words, their counts, and the phrase's own count."""
     a, b = vocabulary.encode(phrase.split())
     after = ids[2:][(ids[:-2] == a) & (ids[1:-1] == b)]
     counts = np.bincount(after, minlength=c)
     best = np.argsort(-counts, kind="stable")[:most]
-    return {words_of(vocabulary, [i]): counts[i] for i in best}, len(after)
+    return best, counts[best], len(after)
 
 
-print("\n  what follows in the corpus, with counts ('/' is a line break)")
-for *pair, in_common in (("thou art", "art thou", 1), ("I have", "have I", 2)):
-    for phrase in pair:
-        following, number = next_words(phrase)
-        print(f"  {phrase:<9}{number:>4} times:  " + "  ".join(f"{word} {count}" for word, count in following.items()))
-    first, second = (next_words(phrase)[0] for phrase in pair)
-    expect(f"words among both sixes: {', '.join(pair)}", in_common, len(first.keys() & second.keys()))
+following = {phrase: next_words(phrase) for phrase in ("thou art", "art thou", "I have", "have I")}
+table(("", "times", "what follows, with counts"),
+      {phrase: (times, listed(vocabulary, best, counts, "{}")) for phrase, (best, counts, times) in following.items()},
+      title="What follows in the corpus")  # fmt: skip
+for first, second, in_common in (("thou art", "art thou", 1), ("I have", "have I", 2)):
+    both = np.intersect1d(following[first][0], following[second][0])
+    expect(f"words among both sixes: {first}, {second}", in_common, len(both))
 
 # %% [markdown]
 # Concatenation keeps the order because each position has its own weights. That has a price: for k hidden units, the
@@ -457,7 +430,7 @@ for *pair, in_common in (("thou art", "art thou", 1), ("I have", "have I", 2)):
 # We take the lecture's sizes: n = 4, T = 4, so e has 16 numbers; k = 12 hidden units. Two windows of its sentence are
 # the batch. In the second one "the" occurs twice.
 #
-# **Expect** the shapes of the table, with B = 2 in front.
+# Which shapes do the values have, with B = 2 in front?
 
 # %%
 def hidden_layer(e, W, b):
@@ -492,21 +465,19 @@ h, hidden_backward = hidden_layer(e, W, b_1)             # (B, k)
 z, readout_backward = ops.linear(h, U, b_2)              # (B, c)
 loss, loss_backward = cross_entropy(z, target)           # one number, the mean over the batch
 
-print(f"\n4. The fixed-window model, forward; loss {loss:.4f} nats")
-forward = {
+values = {
     "history": history, "x = E[history]": x, "e = [x_1; …; x_T]": e, "h = tanh(e·W + b₁)": h, "z = h·U + b₂": z,
 }  # fmt: skip
-for name, value in forward.items():
-    print(f"  {name:<20}{value.shape}")
+table(None, {name: str(value.shape) for name, value in values.items()},
+      title=f"4. The fixed-window model, forward; loss {loss:.4f} nats")  # fmt: skip
 shapes = [(2, 4), (2, 4, 4), (2, 16), (2, 12), (2, len(tiny))]
-expect("values of another shape than in the table", 0, sum(v.shape != s for v, s in zip(forward.values(), shapes)))
+expect("shapes are those of the table above", True, [value.shape for value in values.values()] == shapes)
 
 # %% [markdown]
 # Backward: the same five steps from the last to the first. Each takes the gradient of its output and returns those of
 # its inputs. "dq" is short for $\partial\,\text{loss}/\partial q$.
 #
-# **Expect** each gradient to have the shape of the value it belongs to; the row of dE for "the", which occurs in three
-# places, to be the sum of three pieces of dx; and the row for "books", which is only a target, to be 0.
+# Which row of dE is the sum of three pieces of dx, and which is 0?
 
 # %%
 dz, _ = loss_backward(1.0)                               # (p − y)/B
@@ -515,17 +486,12 @@ de, dW, db_1 = hidden_backward(dh)                       # da·Wᵀ, eᵀ·da, �
 dx = concatenate_backward(de)                            # each word's own piece
 dE, _ = embedding_backward(dx)                           # each piece to its word's row; twice "the": the sum of both
 
-print("\n  backward")
-pairs = {
-    "dz": (dz, z), "dh": (dh, h), "dU": (dU, U), "db₂": (db_2, b_2), "de": (de, e), "dW": (dW, W), "db₁": (db_1, b_1),
-    "dx": (dx, x), "dE": (dE, E),
-}  # fmt: skip
-for name, (gradient, _) in pairs.items():
-    print(f"  {name:<5}{gradient.shape}")
+pairs = (dz, z), (dh, h), (dU, U), (db_2, b_2), (de, e), (dW, W), (db_1, b_1), (dx, x), (dE, E)
 the = tiny.index["the"]
 places = np.argwhere(history == the)
 pieces = sum(dx[b, t] for b, t in places)
-expect("gradients of another shape than their value", 0, sum(d.shape != value.shape for d, value in pairs.values()))
+print("\n  backward")
+expect("gradients of another shape than their value", 0, sum(d.shape != value.shape for d, value in pairs))
 expect("places where 'the' occurs", 3, len(places))
 expect("row of dE for 'the' − the sum of its pieces", at_most(1e-12), abs(dE[the] - pieces).max(), form="{:.0e}")
 expect("largest entry of the row of dE for 'books'", 0, abs(dE[tiny.index["books"]]).max())
@@ -537,8 +503,8 @@ expect("largest entry of the row of dE for 'books'", 0, abs(dE[tiny.index["books
 # the same mistake, they would still agree. The second check, `gradcheck`, uses no formula: it moves parameters and
 # measures how the loss changes.
 #
-# **Expect** differences no larger than rounding errors, and PASS for each of the five parameters. (The checker's last
-# line says that the twins, faster compiled versions of these functions that run in training, agree with the formulas.)
+# (The checker's last line says that the twins, faster compiled versions of these functions that run in training, agree
+# with the formulas.)
 
 # %%
 model_loss, backward = model.loss(windows)
@@ -563,8 +529,8 @@ expect("parameters whose gradient passes gradcheck", 5, sum(each.verdict == "PAS
 #
 #     yes yes same    no no same    yes no different    no yes different
 #
-# If "yes" in position 1 raises the score of "same", it does so in "yes no" as well. **Expect** ln 2 = 0.693 nats
-# without a hidden layer, which is a coin toss, and less than 0.01 with one.
+# If "yes" in position 1 raises the score of "same", it does so in "yes no" as well. Guess the loss without a hidden
+# layer, and with one.
 
 # %%
 answers = Vocabulary("yes no same different".split())
@@ -592,10 +558,10 @@ def train_xor(k, steps=400):
     return cross_entropy(logits, xor[:, -1])[0], ops.softmax(logits)[0][:, answers.index["same"]]
 
 
-print(f"\n  XOR as a language\n  {'p(same) after':<22}" + "".join(f"{words_of(answers, pair[:2]):>9}" for pair in xor))
-for label, k, expected in (("no hidden layer", 0, about(0.693, 0.005)), ("8 hidden units, tanh", 8, below(0.01))):
-    loss, same = train_xor(k)
-    print(f"  {label:<22}" + "".join(f"{q:>9.3f}" for q in same))
+xor_trained = {"no hidden layer": train_xor(0), "8 hidden units, tanh": train_xor(8)}
+table(("p(same) after", *(words_of(answers, pair[:2]) for pair in xor)),
+      {name: same for name, (_, same) in xor_trained.items()}, "{:.3f}", title="XOR as a language")  # fmt: skip
+for (label, (loss, _)), expected in zip(xor_trained.items(), (about(0.693, 0.005), below(0.01))):
     expect(f"{label}: loss, nats", expected, loss, form="{:.3f}")
 
 # %% [markdown]

@@ -1,17 +1,8 @@
 # %% [markdown]
 # # Lab 02b: the fixed-window model on Shakespeare
 #
-# Sources:
-#
-# - CS685, University of Massachusetts Amherst, 2020 (M. Iyyer), lecture on neural language models:
-#   <https://people.cs.umass.edu/~miyyer/cs685/>, a recording at <https://www.bilibili.com/video/BV1BL411t7RV>; "the
-#   lecture" below.
-# - CSCI 567, University of Southern California, 2024, lecture 8, fixed-window models (its slides have no address; they
-#   follow <https://web.stanford.edu/class/cs224n/>).
-# - Bengio, Ducharme, Vincent, Jauvin 2003, "A neural probabilistic language model", JMLR 3,
-#   <https://www.jmlr.org/papers/v3/bengio03a.html>.
-#
-# `02_fixed_window.py` built the model step by step, on toy sentences. Here it learns from 250,000 words. You will
+# Sources and letters: those of `02_fixed_window.py`, which built the model step by step, on toy sentences. Here it
+# learns from 250,000 words. You will
 #
 # - train it and compare it with counting, but only with models that have learned from the same words,
 # - see what it knows that counting does not, and combine the two in a mixture,
@@ -22,8 +13,7 @@
 # It takes about three minutes on one CPU core, ten seconds with `--quick`. If other programs keep the machine busy, set
 # OPENBLAS_NUM_THREADS=1.
 #
-# Letters: **B** batch, **T** words in the window, **n** size of a word vector, **k** hidden units, **c** words in the
-# vocabulary. All losses are cross-entropies in nats per word. The model:
+# All losses are cross-entropies in nats per word. The model:
 #
 # $$
 # x_t = \text{row } w_t \text{ of } E, \quad
@@ -37,13 +27,14 @@
 import time
 from functools import partial
 
-from _common import cosines, quick_mode, show, words_of
+from _common import cosines, listed, quick_mode, show, table, words_of
 from _drawing import lab_02
 from _expect import about, above, at_least, below, between, expect
 from mini_tf import ops
 from mini_tf.decoding import continuations, generate, sample
 from mini_tf.metrics import log_softmax_at, perplexity, uniform_cross_entropy
 from mini_tf.models import FixedWindowModel, NGramModel
+from mini_tf.progress import training_progress
 from mini_tf.text import Vocabulary, shakespeare, tokenize
 from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, fit, split_words, windows_ending_at
 
@@ -63,10 +54,9 @@ QUICK = quick_mode("Lab 02b: the fixed-window model on Shakespeare, compared wit
 # before the test it reaches 5.05 nats. Our model keeps the validation words aside, to choose when to stop, and does not
 # learn from them. The fair comparison is an n-gram model that learns from the same words as ours.
 #
-# **Expect** 5.05 with all words before the test, and 5.38 without the 13,144 validation words. They matter so much
-# because 84 % of them come from the play in which the test begins, The Taming of the Shrew, and none of the training
-# words do. (The play begins with a speech of SLY, who occurs in no other.) Its LUCENTIO, for example, occurs 0 times in
-# training, 20 times in the validation words, and 41 times in the test.
+# Why do the 13,144 validation words matter so much? Because 84 % of them come from the play in which the test begins,
+# The Taming of the Shrew, and none of the training words do. (The play begins with a speech of SLY, who occurs in no
+# other.) Its LUCENTIO, for example, occurs 0 times in training, 20 times in the validation words, and 41 in the test.
 
 # %%
 tokens = tokenize(shakespeare("lab"))
@@ -103,12 +93,10 @@ ngrams_all = {order: NGramModel(order, c, discount=0.9).fit(before_test) for ord
 bars = {order: cross_entropy(ngrams[order], test) for order in ngrams}
 bars_all = {order: cross_entropy(ngrams_all[order], test) for order in ngrams}
 
-print(f"\n1. The baseline; cross-entropy on {len(test) - REACH:,} test words, nats per word")
-print(f"  {'n-gram, learned from':<26}{'training words':>16}{'+ validation words':>20}")
-print(f"  {'words to learn from':<26}{len(train):>16,}{len(before_test):>20,}")
-print(f"  {'uniform, ln c':<26}{uniform_cross_entropy(c):>16.3f}{uniform_cross_entropy(c):>20.3f}")
-for order in ngrams:
-    print(f"  {f'order {order}':<26}{bars[order]:>16.3f}{bars_all[order]:>20.3f}")
+table(("n-gram, learned from", "training words", "+ validation words"),
+      {"words to learn from": (f"{len(train):,}", f"{len(before_test):,}"),
+       "uniform, ln c": [uniform_cross_entropy(c)] * 2} | {f"order {k}": (bars[k], bars_all[k]) for k in ngrams},
+      "{:.3f}", title=f"1. The baseline; cross-entropy on {len(test) - REACH:,} test words, nats per word")
 print(f"  counting and measuring all six took {time.perf_counter() - clock:.1f} seconds")
 expect("order 3, training words: nats per test word", about(5.38, within=0.005), bars[3], form="{:.3f}")
 expect("order 3, + validation words", about(5.05, within=0.005), bars_all[3], form="{:.3f}")
@@ -127,8 +115,7 @@ expect("LUCENTIO in training, validation, test", "0, 20, 41", ", ".join(map(str,
 # that is $1/c$ for every word, and the first steps are spent on learning which words are frequent. We can simply set
 # that at the start: $b_2 = \ln p(w)$ of the unigram model, counted on the training words.
 #
-# **Expect** ln 14,295 = 9.568 nats with $b_2 = 0$, and the loss of the unigram model with $b_2 = \ln p$, before any
-# training.
+# Which loss do you expect with $b_2 = 0$, before any training, and which with $b_2 = \ln p$?
 
 # %%
 T, n, k, batch, rate = (4, 32, 32, 64, 6e-3) if QUICK else (4, 64, 128, 256, 6e-3)
@@ -166,35 +153,29 @@ expect("b₂ = ln p: nats per word", about(unigram, within=0.001), untrained, fo
 # %% [markdown]
 # ### The training
 #
-# **Expect** (without `--quick`) the loss to fall steeply to about 5.5 in the first 180 steps, then slowly, to 0.08 nats
-# below the fair baseline of 5.38. At the end the training loss is 0.4 below the validation loss, and that is not
-# memorization: in less than one pass no window is seen twice. The validation words are harder: 6 % of them never occur
-# in training, because they include names of their own.
+# **Expect** (without `--quick`) the loss to fall steeply in the first 180 steps, then slowly, to just below the fair
+# baseline of 5.38. At the end the training loss is 0.4 below the validation loss, and that is not memorization: in less
+# than one pass no window is seen twice. The validation words are harder: 6 % of them never occur in training, because
+# they include names of their own.
 
 # %%
-print(f"\n  {STEPS} steps of {batch} windows: {STEPS * batch / len(train):.2f} times over the training words")
-print(f"  {'step':>6}{'training':>11}{'validation':>12}   nats per word")
 model = new_model(train)
 untrained_table = model.embedding.table.data.copy()
-
-
-def print_row(row, is_best):
-    print(f"  {row['step']:>6}{row['train_loss']:>11.3f}{row['validation_loss']:>12.3f}{'   best so far' * is_best}")
-
-
-history = learn(model, train, STEPS, STEPS // 10, batch, patience=3, watcher=Watcher(on_row=print_row))
+with training_progress(STEPS, batch) as on_step:
+    history = learn(model, train, STEPS, STEPS // 10, batch, patience=3, watcher=Watcher(on_step))
+table(("step", "training", "validation"),
+      [(row["step"], row["train_loss"], row["validation_loss"]) for row in history.rows], "{:.3f}",
+      title=f"Nats per word; {STEPS} steps of {batch} windows, {STEPS * batch / len(train):.2f} times over the words, "
+            f"{history.rows[-1]['seconds']:.0f} seconds; kept: step {history.best_step}")  # fmt: skip
 ends, log_neural = log_p(model, test, TESTED)            # ln p of the test words
 log_ngram = {order: log_p(ngrams[order], test, TESTED)[1] for order in ngrams}
 neural = -log_neural.mean()
-print(f"  {history.rows[-1]['seconds']:.0f} seconds of training; kept: step {history.best_step}\n")
-print(f"  {f'{len(ends):,} test words; all learned from the training words':<50}{'nats':>7}{'perplexity':>12}")
-for label, loss in ((f"n-gram, order {order}", -log_ngram[order].mean()) for order in ngrams):
-    print(f"  {label:<50}{loss:>7.3f}{perplexity(loss):>12,.0f}")
-print(f"  {'fixed window, T = 4':<50}{neural:>7.3f}{perplexity(neural):>12,.0f}")
+reached = {f"n-gram, order {order}": -log_ngram[order].mean() for order in ngrams} | {"fixed window, T = 4": neural}
+table((f"{len(ends):,} test words; all learned from the training words", "nats", "perplexity"),
+      {label: (loss, perplexity(loss)) for label, loss in reached.items()}, ("{:.3f}", "{:,.0f}"))  # fmt: skip
 
 # %%
 last = history.rows[-1]
-print("  the training")
 expect("validation loss at step 180, nats", about(5.54, within=0.04), history.rows[1]["validation_loss"], quick=None)
 expect("test loss below the trigram model's, nats", about(0.08, 0.02), -log_ngram[3].mean() - neural, quick=None)
 expect("validation − training loss, nats", above(0.2), last["validation_loss"] - last["train_loss"], quick=None)
@@ -215,10 +196,8 @@ expect("validation words that training lacks", about(0.06, within=0.001), never,
 # p = \lambda \cdot p_{\text{neural}} + (1 - \lambda) \cdot p_{\text{n-gram}}
 # $$
 #
-# **Expect** the neural model, once it is fully trained, to be 0.26 nats better after unseen pairs of words and no
-# better after seen ones, and the mixture to be 0.13 nats better than the better of them. (Words after unseen pairs are
-# easier to guess, for both: a rare word often ends a phrase, and in 48 % of the cases, against 25 %, a punctuation mark
-# or a line break follows.)
+# In which of the two cases is the neural model better? (Words after unseen pairs are easier to guess, for both: a rare
+# word often ends a phrase, and in 48 % of the cases, against 25 %, a punctuation mark or a line break follows.)
 
 # %%
 def mixture(log_model, log_ngram, weight):
@@ -230,14 +209,13 @@ def mixture(log_model, log_ngram, weight):
 
 
 seen = ngrams[3].matched(test)[ends - 1] >= 2            # the two words before the target stood together in training
-print("\n  the pair of words before the target")
-print(f"  {'':<22}{'share of test':>14}{'then a mark':>13}{'n-gram':>9}{'fixed window':>14}   nats per word")
 is_mark = np.isin(test[ends], vocabulary.encode(tokenize(". , ! ? ; : - \n")))
-gains = []
-for label, chosen in (("occurs in training", seen), ("never occurs there", ~seen)):
-    print(f"  {label:<22}{chosen.mean():>14.0%}{is_mark[chosen].mean():>13.0%}"
-          f"{-log_ngram[3][chosen].mean():>9.3f}{-log_neural[chosen].mean():>14.3f}")
-    gains.append((log_neural - log_ngram[3])[chosen].mean())
+by_pair = {label: (chosen.mean(), is_mark[chosen].mean(), -log_ngram[3][chosen].mean(), -log_neural[chosen].mean())
+           for label, chosen in (("occurs in training", seen), ("never occurs there", ~seen))}  # fmt: skip
+print()
+table(("the pair before the target", "share of test", "then a mark", "n-gram, nats", "fixed window, nats"), by_pair,
+      ("{:.0%}", "{:.0%}", "{:.3f}", "{:.3f}"))  # fmt: skip
+gains = [counted - network for *_, counted, network in by_pair.values()]
 
 weights = np.linspace(0, 1, 21)
 on_validation = [log_p(each, validation, TESTED)[1] for each in (model, ngrams[3])]
@@ -259,10 +237,8 @@ expect("a mark or line break after unseen pairs", about(0.48, within=0.005), is_
 # continue training for two passes over these words, at a sixth of the learning rate. (Two and a sixth are guesses: no
 # data are left for choosing them, and the test must not be used for that.)
 #
-# **Expect** a gain without any new idea, just from words of the test's own play. The n-gram model gains 0.33 nats, the
-# network 0.15: counting learns a new name at once. Both gain more from these words than the 0.08 by which the network
-# was better. But the mixture, with the λ from above, is 0.15 nats below the baseline of 5.05 (with `--quick` a little
-# below what counting reaches on the fewer words measured): the network knows something that counting does not.
+# Which model gains more, and why? Both gain more from these words than the network's lead of 0.08. But the mixture,
+# with the λ from above, stays below the baseline of 5.05: the network knows something that counting does not.
 
 # %%
 rounds = 2 * (len(validation) - T) // batch
@@ -270,14 +246,13 @@ fit(Training(model, RandomWindows(validation, T, batch), Adam(rate / 6)), steps=
     every=rounds)                                        # there is nothing left to validate with
 _, log_neural_all = log_p(model, test, TESTED)
 _, log_ngram_all = log_p(ngrams_all[3], test, TESTED)
-print(f"\n  nats per test word{'training words':>24}{'+ validation words':>21}")
 both = {
     "n-gram, order 3": (-log_ngram[3].mean(), -log_ngram_all.mean()),
     "fixed window": (neural, -log_neural_all.mean()),
     "mixture": (mixed, mixture(log_neural_all, log_ngram_all, weight)),
 }
-for label, (first, second) in both.items():
-    print(f"  {label:<18}{first:>24.3f}{second:>21.3f}")
+print()
+table(("nats per test word", "training words", "+ validation words"), both, "{:.3f}")
 of_ngram, of_network = (first - second for first, second in list(both.values())[:2])
 expect("n-gram model: gain from the words, nats", about(0.33, within=0.01), of_ngram, quick=about(0.33, within=0.03))
 expect("fixed window: gain from the words, nats", about(0.15, within=0.03), of_network, quick=above(0.02))
@@ -293,23 +268,22 @@ expect("mixture below counting, nats", about(0.15, within=0.02), both["n-gram, o
 # times. We train on a part of the training words, once without and once with dropout (half of the entries of e and of h
 # are set to 0 at random in each step, see `ops/dropout.py`).
 #
-# **Expect** the training loss to keep falling, with a drop of more than 0.4 nats each time the text starts again, and
-# the validation loss to reach its minimum at the end of the first pass, and then to rise by more than 0.4. `fit` keeps
-# the parameters of the best measurement, so only time is lost; `patience=2` would save that, too: it stops after two
-# measurements without improvement. With dropout the validation loss rises by less than 0.1. But it is no better than
-# stopping early: the best validation losses of the two are within 0.06 of each other.
+# What will the training loss do each time the text starts again, and the validation loss after the first pass? `fit`
+# keeps the parameters of the best measurement, so only time is lost; `patience=2` would save that, too: it stops after
+# two measurements without improvement. With dropout the validation loss hardly rises. But it is no better than stopping
+# early.
 
 # %%
 few = train[: 5_000 if QUICK else 20_000]
 short_runs = {}
 for label, dropout in (("no dropout", 0.0), ("dropout 0.5", 0.5)):
     short_runs[label] = learn(new_model(few, dropout=dropout), few, 2 * SHORT, SHORT // 6, 128)
-print(f"\n  {len(few):,} words, read {2 * SHORT * 128 / len(few):.1f} times; nats per word")
-print(f"  {'':<18}" + "".join(f"{label:>24}" for label in short_runs))
-print(f"  {'times over':<18}" + f"{'training':>12}{'validation':>12}" * 2)
-for rows in zip(*(run.rows for run in short_runs.values())):
-    print(f"  {rows[0]['step'] * 128 / len(few):<18.1f}" + "".join(
-        f"{row['train_loss']:>12.3f}{row['validation_loss']:>12.3f}" for row in rows))
+by_dropout = {label: run.rows for label, run in short_runs.items()}
+times_over = [row["step"] * 128 / len(few) for row in by_dropout["no dropout"]]
+table(("times over", *(f"{part}, {label}" for label in short_runs for part in ("training", "validation"))),
+      [(f"{times:.1f}", *(row[part] for row in rows for part in ("train_loss", "validation_loss")))
+       for times, *rows in zip(times_over, *by_dropout.values())], "{:.3f}",
+      title=f"{len(few):,} words, read {times_over[-1]:.1f} times; nats per word")  # fmt: skip
 plain, dropped = short_runs.values()
 falls = -np.diff([row["train_loss"] for row in plain.rows])              # from row to row
 starts = [sum(row["step"] * 128 < number * len(few) for row in plain.rows) for number in (1, 2)]     # of passes 2 and 3
@@ -325,8 +299,6 @@ expect("best with dropout − best without, nats", about(0.02, within=0.04),
 # %%
 lines = {name: -log_ngram[order].mean() for order, name in ((1, "unigram"), (2, "bigram"), (3, "trigram"))}
 lines |= {"this model": neural, "mixture": mixed}
-by_dropout = {label: run.rows for label, run in short_runs.items()}
-times_over = [row["step"] * 128 / len(few) for row in by_dropout["no dropout"]]
 show(lab_02.training(history.rows, lines, len(train), by_dropout, times_over, len(few)), "02_training")
 
 # %% [markdown]
@@ -336,17 +308,14 @@ show(lab_02.training(history.rows, lines, len(train), by_dropout, times_over, le
 # other four compositions with T = 4; and concatenation with a second hidden layer of k units. A model with T = 1 sees
 # as much as a bigram model, with T = 2 as much as a trigram model.
 #
-# **Expect** concatenation more than 0.3 nats ahead of sum and mean. The order of four words matters, and most of all
-# *which word is the last*. A sum does not know that, and even T = 1 is 0.26 better: one word that is known to be the
-# last tells more than four in no order. (Sum and mean are the same model: W can compensate for the factor 1/T. Only the
-# training differs.) As for the window length, expect T = 2 to be 0.07 better than T = 1, and 4 and 8 to be within 0.06
-# of T = 2: a longer window offers more information but has more weights to learn, and these runs are too short for
-# that. (With `--quick` they barely start.)
+# Guess the order of sum, mean and concatenation, and where T = 1 will be. The order of four words matters, and most of
+# all *which word is the last*. (Sum and mean are the same model: W can compensate for the factor 1/T. Only the training
+# differs.) As for the window length, a longer window offers more information but has more weights to learn, and these
+# runs are too short for that. (With `--quick` they barely start.)
 #
-# **Expect** the maximum to be a little worse than the sum, and the product to learn nothing: the entries of the vectors
-# start at about 0.1, so e starts at about 0.0001, and the gradient of each word is multiplied by the product of the
-# three others, 0.001. Its loss stays near that of the unigram model, with which all start. **Expect** the second
-# hidden layer to gain about 0.03 nats, with 16,512 more weights in 2.8 million.
+# **Expect** the product to learn nothing: the entries of the vectors start at about 0.1, so e starts at about 0.0001,
+# and the gradient of each word is multiplied by the product of the three others, 0.001. Its loss stays near that of the
+# unigram model, with which all start. The second hidden layer has 16,512 more weights, in 2.8 million.
 
 # %%
 compared = {}
@@ -360,14 +329,12 @@ for composition, length in (
     compared[composition, length] = each, cross_entropy(each, test, MOST), run.best_validation_loss
 bars_here = {order: cross_entropy(ngrams[order], test, MOST) for order in (2, 3)}        # of the same test words
 
-print(f"\n  {COMPARED} steps of {batch} windows each; nats per word; the test loss is of {MOST} words")
-print(f"  {'composition':<15}{'T':>3}{'size of e':>11}{'weights W':>11}{'all weights':>13}"
-      f"{'validation':>12}{'test':>8}")
-for (composition, length), (each, loss, validation_loss) in compared.items():
-    print(f"  {composition:<15}{length:>3}{each.hidden.W.data.shape[0]:>11}{each.hidden.W.data.size:>11,}"
-          f"{each.parameter_count():>13,}{validation_loss:>12.3f}{loss:>8.3f}")
-for order, name in ((2, "bigram"), (3, "trigram")):
-    print(f"  {name + ', counted':<16}{order - 1:>2}{'':>47}{bars_here[order]:>8.3f}")
+table(("composition", "T", "size of e", "weights W", "all weights", "validation", "test"),
+      [(composition, length, *each.hidden.W.data.shape[:1], each.hidden.W.data.size, each.parameter_count(),
+        validation_loss, loss) for (composition, length), (each, loss, validation_loss) in compared.items()]
+      + [(f"{name}, counted", order - 1, None, None, None, None, bars_here[order])
+         for order, name in ((2, "bigram"), (3, "trigram"))], ("{}", "{}", "{:,}", "{:,}", "{:.3f}", "{:.3f}"),
+      title=f"{COMPARED} steps of {batch} windows each; nats per word; the test loss is of {MOST} words")  # fmt: skip
 
 # %%
 tested = {key: loss for key, (_, loss, _) in compared.items()}
@@ -389,9 +356,7 @@ expect("gain of a second hidden layer", about(0.03, within=0.02), by_T[4] - test
 # W has a block $W_t$ of n rows for each position. The contribution of position t to the hidden layer is
 # $x_t \cdot W_t$. Its mean length over test histories says how much the position counts.
 #
-# **Expect** the last three words to count most, the later the more, and the last one 1.8 times as much as the one
-# before it. And **expect** the weights of one position to have nothing in common with those of another: the cosine of
-# $W_t$ and $W_8$, entry by entry, is below 0.15.
+# Which positions will count most? And do the weights of one position have anything in common with those of another?
 
 # %%
 def by_place(x, W):
@@ -408,10 +373,9 @@ some = windows_ending_at(test, np.linspace(REACH, len(test) - 1, 500).astype(int
 contributions = by_place(longest.embedding.table.data[some], longest.hidden.W.data)      # (B, T, k)
 lengths = np.linalg.norm(contributions, axis=-1).mean(0)                 # (T,)
 with_last = cosines(longest.hidden.W.data.reshape(8, -1))[-1]            # of each block with the last one
-print("\n  T = 8: the places t = 1 … 8 of the window; t = 8 is the last word, 1 word back")
-print("  words back                " + "".join(f"{8 - t:>8}" for t in range(8)))
-print("  mean length of x_t·W_t    " + "".join(f"{length:>8.2f}" for length in lengths))
-print("  cosine of W_t and W_8     " + "".join(f"{cosine:>8.2f}" for cosine in with_last))
+print()
+table(("words back, T = 8", *range(8, 0, -1)), {"mean length of x_t·W_t": lengths, "cosine of W_t and W_8": with_last},
+      "{:.2f}")  # fmt: skip
 records = sum(lengths[t] > lengths[:t].max() for t in (5, 6, 7))
 expect("of the last three, more than all before them", 3, records, quick=at_least(2))
 expect("the last word: times the one before it", about(1.8, within=0.2), lengths[-1] / lengths[-2], quick=above(1))
@@ -428,9 +392,8 @@ show(lab_02.windows(losses, named, COMPARED, lengths), "02_windows")
 # Words that are used in similar ways get similar gradients, so their vectors should move together. We take the words
 # that occur 50 times or more in training, and ask for the nearest by cosine, before and after training.
 #
-# **Expect** random neighbours before the training. After it: "she" among the five nearest to "he", "shall" to "will",
-# "thy" to "my". They are not synonyms: they are similar in which words may follow them. Nouns do worse: none of the
-# five nearest to "king" is a title or another word for a ruler. (With `--quick` the training is too short for that.)
+# Before you look: which words do you expect near "he", "will", "my", and which near "king"? (With `--quick`, training
+# is too short for that.)
 
 # %%
 counts = np.bincount(train, minlength=c)
@@ -450,12 +413,10 @@ def nearest(word, table, among, most=5):
     return others[best], cosine[best]
 
 
-print("\n2. Nearest words by cosine")
-for word in ("he", "my", "will", "is", "come", "good", "king", "Romeo"):
-    for label, table in (("before", untrained_table), ("after", trained_table)):
-        near, cosine = nearest(vocabulary.index[word], table, frequent)
-        print(f"  {word if label == 'before' else '':<8}{label:<8}" + "  ".join(
-            f"{words_of(vocabulary, [i])} {value:.2f}" for i, value in zip(near, cosine)))
+table(None, [(word, label, listed(vocabulary, *nearest(vocabulary.index[word], vectors, frequent), "{:.2f}"))
+             for word in "he my will is come good king Romeo".split()
+             for label, vectors in (("before", untrained_table), ("after", trained_table))],
+      title="2. Nearest words by cosine, before and after training")  # fmt: skip
 
 
 def found(pairs, table):
@@ -471,13 +432,14 @@ expect("he – she, will – shall, my – thy: after", 3, found(ALIKE, trained_
 expect("titles among the five nearest to king", 0, found(RULERS, trained_table), quick=None)
 
 # %% [markdown]
+# They are not synonyms: they are similar in which words may follow them. Nouns do worse: none of the five nearest to
+# "king" is a title or another word for a ruler.
+#
 # The figure shows five groups of words in the two directions in which their vectors vary most (principal components of
 # these words, computed by a singular value decomposition of their centred vectors). A word that would cover another is
 # moved up or down a little.
 #
-# **Expect** no groups before, and groups after: a mean cosine of about 0.36 for two words of the same group, and 0 for
-# two of different groups. It is above 0.5 within the possessives and within the auxiliaries, and below 0.2 within the
-# verbs.
+# **Expect** no groups before, and groups after. Which of the five will be the closest, and which the loosest?
 
 # %%
 GROUPS = {
@@ -491,19 +453,20 @@ group_of = np.repeat(np.arange(len(GROUPS)), [len(words) for words in GROUPS.val
 members = vocabulary.encode([word for words in GROUPS.values() for word in words])
 same = (group_of[:, None] == group_of) & ~np.eye(len(members), dtype=bool)
 different = group_of[:, None] != group_of
-components = {}
-print(f"\n  mean cosine of two words of{'the same group':>18}{'different groups':>18}")
-for label, table in (("before training", untrained_table), ("after training", trained_table)):
-    similarity = cosines(table[members])
-    print(f"  {label:<27}{similarity[same].mean():>18.2f}{similarity[different].mean():>18.2f}")
-    centred = table[members] - table[members].mean(0)
+components, likeness = {}, {}
+for label, vectors in (("before training", untrained_table), ("after training", trained_table)):
+    similarity = cosines(vectors[members])
+    likeness[label] = similarity[same].mean(), similarity[different].mean()
+    centred = vectors[members] - vectors[members].mean(0)
     left_vectors, values, _ = np.linalg.svd(centred, full_matrices=False)
     places = left_vectors[:, :2] * values[:2]            # (words, 2)
     components[label] = places, (values[:2] ** 2).sum() / (values**2).sum()
-    if label == "before training":
-        expect("before: the same group", about(0, within=0.05), similarity[same].mean(), form="{:.2f}")
-expect("after: the same group", about(0.36, within=0.05), similarity[same].mean(), quick=above(0.05), form="{:.2f}")
-expect("after: different groups", about(0, 0.05), similarity[different].mean(), quick=about(0, 0.12), form="{:.2f}")
+print()
+table(("mean cosine of two words of", "the same group", "different groups"), likeness, "{:.2f}")
+before, (alike, unlike) = likeness["before training"][0], likeness["after training"]
+expect("before: the same group", about(0, within=0.05), before, form="{:.2f}")
+expect("after: the same group", about(0.36, within=0.05), alike, quick=above(0.05), form="{:.2f}")
+expect("after: different groups", about(0, 0.05), unlike, quick=about(0, 0.12), form="{:.2f}")
 within = {name: similarity[same & (group_of == r)[:, None]].mean() for r, name in enumerate(GROUPS)}
 print("  within each group: " + ", ".join(f"{name} {value:.2f}" for name, value in within.items()))
 closest = min(within["possessives"], within["auxiliaries"])
@@ -517,25 +480,19 @@ show(lab_02.word_vectors(words, group_of, GROUPS, components), "02_word_vectors"
 #
 # The most probable next words after a prefix, by counting and by the network.
 #
-# **Expect** the trigram model to be surer where it has often seen the last two words: after "pray thee" it gives the
-# comma 0.79. The network prefers frequent words: at least two thirds of its top choices in the table are among the 50
-# most frequent training words.
+# **Expect** the trigram model to be surer where it has often seen the last two words. Which words does the network
+# prefer?
 
 # %%
-print("\n3. The most probable next words")
-most_frequent, top = np.argsort(-counts)[:50], {}
-for prefix in ("I pray thee", "the duke of", "my gracious lord ,", "what is the"):
-    prompt = vocabulary.encode(tokenize(prefix))
-    print(f"  {prefix!r}")
-    for label, each in (("trigram", ngrams_all[3]), ("fixed window", model)):
-        best, probabilities = continuations(each, prompt, most=6)
-        top[label, prefix] = best, probabilities
-        print(f"    {label:<14}" + "  ".join(
-            f"{words_of(vocabulary, [i])} {q:.3f}" for i, q in zip(best, probabilities)))
-surest = [top[label, "I pray thee"][1][0] for label in ("trigram", "fixed window")]
+most_frequent = np.argsort(-counts)[:50]
+top = {(prefix, label): continuations(each, vocabulary.encode(tokenize(prefix)), most=6)
+       for prefix in ("I pray thee", "the duke of", "my gracious lord ,", "what is the")
+       for label, each in (("trigram", ngrams_all[3]), ("fixed window", model))}  # fmt: skip
+table(None, [(*key, listed(vocabulary, *best)) for key, best in top.items()], title="3. The most probable next words")
+surest = [top["I pray thee", label][1][0] for label in ("trigram", "fixed window")]
 expect("p of the comma after 'pray thee', trigram", about(0.79, within=0.005), surest[0], form="{:.3f}")
 expect("the same, trigram − network", above(0.1), surest[0] - surest[1], form="{:.3f}")
-choices = [i for (label, _), (best, _) in top.items() if label == "fixed window" for i in best]
+choices = [i for (_, label), (best, _) in top.items() if label == "fixed window" for i in best]
 share = np.isin(choices, most_frequent).mean()
 expect("network's choices that are frequent words", at_least(2 / 3), share, form="{:.0%}")
 
@@ -559,9 +516,9 @@ print("\n".join(f"    {line}" for line in vocabulary.decode(written).strip("\n")
 # The distance alone says little: a smooth model's predictions change little anyway. So we also replace the word by a
 # *random* one of about the same frequency.
 #
-# **Expect** the network's predictions to change half as much for a neighbour as for a random word, and the trigram
-# model's three quarters as much. That the latter is below 1 is good news: the network found the neighbours, and the
-# counts, which know nothing of the network, agree that they are similar.
+# **Expect** the predictions to change less for a neighbour than for a random word. For the network that is no surprise;
+# for the trigram model it is good news: the network found the neighbours, and the counts, which know nothing of the
+# network, agree that they are similar.
 
 # %%
 ends = np.arange(REACH, len(test))
@@ -599,16 +556,15 @@ def predictions(model, histories):
     return ops.softmax(model.logits(histories).astype(np.float64))[0]
 
 
-print(f"\n  mean total variation over {len(histories)} test histories, the last word replaced by")
-print(f"  {'':<15}" + "".join(f"{label:>24}" for label in replaced))
-for label, each, ratio in (
-    ("trigram", ngrams_all[3], about(0.76, within=0.06)), ("fixed window", model, about(0.5, within=0.05)),
-):  # fmt: skip
+moved = {}
+for label, each in (("trigram", ngrams_all[3]), ("fixed window", model)):
     original = predictions(each, histories)
-    moved = [total_variation(original, predictions(each, np.column_stack([histories[:, :-1], words]))).mean()
-             for words in replaced.values()]
-    print(f"  {label:<15}" + "".join(f"{value:>24.3f}" for value in moved))
-    expect(f"{label}: neighbour / random word", ratio, moved[0] / moved[1], quick=below(1))
+    moved[label] = [total_variation(original, predictions(each, np.column_stack([histories[:, :-1], words]))).mean()
+                    for words in replaced.values()]      # fmt: skip
+table(("the last word replaced by", *replaced), moved, "{:.3f}",
+      title=f"Mean total variation over {len(histories)} test histories")  # fmt: skip
+for label, ratio in (("trigram", about(0.76, within=0.06)), ("fixed window", about(0.5, within=0.05))):
+    expect(f"{label}: neighbour / random word", ratio, moved[label][0] / moved[label][1], quick=below(1))
 
 # %% [markdown]
 # ## 4. The limits of the fixed window
@@ -622,17 +578,16 @@ for label, each, ratio in (
 # - **Compared with n-grams:** their tables could have $c^T$ rows, but they store only what occurs, so at most one entry
 #   for each word of the text and each order. The network's size does not depend on the length of the text at all.
 #
-# **Expect** W to have 1.2 % of all weights at T = 4, and to overtake E and U together at T = 336.
+# Guess W's share of all weights at T = 4, and from which T on it is larger than E and U together.
 
 # %%
-print("\n4. Trainable parameters, by the formulas, for n = 64, k = 128")
-print(f"  {'T':>6}{'E = c·n':>13}{'W = T·n·k':>13}{'U = k·c':>13}{'W, share of all':>18}")
-for length in (1, 4, 8, 100, 1000):
-    sizes = c * 64, length * 64 * 128, 128 * c
-    print(f"  {length:>6,}" + "".join(f"{size:>13,}" for size in sizes) + f"{sizes[1] / sum(sizes):>18.1%}")
-print(f"  the trigram model stores {sum(ngrams[3].grams):,} counts of grams")
 per_place, others = 64 * 128, c * 64 + 128 * c           # parameters in W for each position; in E and U
-expect("share of W at T = 4", about(0.0118, 0.0001), 4 * per_place / (4 * per_place + others), form="{:.2%}")
+shares = {length: length * per_place / (length * per_place + others) for length in (1, 4, 8, 100, 1000)}
+table(("T", "E = c·n", "W = T·n·k", "U = k·c", "W, share of all"),
+      [(length, c * 64, length * per_place, 128 * c, share) for length, share in shares.items()],
+      ("{:,}", "{:,}", "{:,}", "{:.1%}"), title="4. Trainable parameters, by the formulas, for n = 64, k = 128")
+print(f"  the trigram model stores {sum(ngrams[3].grams):,} counts of grams")
+expect("share of W at T = 4", about(0.0118, 0.0001), shares[4], form="{:.2%}")
 expect("the first T at which W is larger than E and U", 336, others // per_place + 1)
 
 # %% [markdown]

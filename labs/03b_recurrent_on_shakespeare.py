@@ -1,39 +1,38 @@
 # %% [markdown]
 # # Lab 03b: a recurrent language model
 #
-# Sources: CSCI 567 (USC, spring 2024; slides without an address, after <https://web.stanford.edu/class/cs224n/>),
-# lecture 8, recurrent networks; CS685 (UMass Amherst, 2020, <https://people.cs.umass.edu/~miyyer/cs685/>), lecture on
-# neural language models, its last part.
-#
-# `03_recurrent.py` derived a recurrent network's gradient through time, and showed it vanish and explode. Here such a
-# network learns language. You will
+# Sources and letters: those of `03_recurrent.py`, which derived a recurrent network's gradient through time, and showed
+# it vanish and explode. Here such a network learns language. You will
 #
 # - train one on a single line, by teacher forcing, and write the gradient of its loss,
 # - answer a question of the lecture: should a model discard the proctor?
 # - train one on Shakespeare, compare it with counting, and find a pitfall in its initialization,
 # - measure how much the state helps, and how many words back it really remembers,
-# - have it write, and see how much time the state saves.
+# - have it write, and see how many steps the state saves.
 #
 # It takes about two minutes on one CPU core, about half a minute with `--quick` (too short for the model to learn much:
 # read the conclusions off the full run), and at least twice as long on a machine that is busy with other work. Set
 # OPENBLAS_NUM_THREADS=1 there.
-#
-# Letters: **B** texts in a batch, **T** steps, **n** size of a word vector, **k** size of the state, **c** different
-# words, **d** a distance in words. Losses are in nats per word. A vector is a row here, x·W; the lectures write
-# columns, W·x.
 
 # %%
-import textwrap
 from functools import partial
 from itertools import product
-from time import perf_counter
 
-from _common import gradient_by_distance, loop_length, quick_mode, repeated_triples, show, typical
+from _common import (
+    gradient_by_distance,
+    loop_length,
+    quick_mode,
+    refused,
+    repeated_triples,
+    show,
+    shown,
+    table,
+    typical,
+)
 from _drawing import lab_03
 from _expect import about, above, at_most, below, between, expect
 from mini_tf import ops
 from mini_tf.decoding import generate, greedy, sample
-from mini_tf.errors import UserError
 from mini_tf.metrics import log_frequencies, log_softmax_at, unigram_cross_entropy
 from mini_tf.models import CarriedState, FixedWindowModel, NGramModel, RecurrentModel
 from mini_tf.progress import training_progress
@@ -107,8 +106,7 @@ def step_losses(h, U, b_2, following):
 # two different words. A model that sees only one word back cannot tell the two apart: the best it can do is ½ for each,
 # ln 2 = 0.693 nats. The state can, because it has read "We" and "we" before.
 #
-# **Expect** ln 6 = 1.792 at every step before training (the readout starts at 0), and less than 0.05 everywhere after
-# 200 steps, also after both "know't". **Expect** J and its gradient to equal the library's.
+# What is each $J_t$ before training? (The readout starts at 0.) And after 200 steps, also after both "know't"?
 
 # %%
 tokens = tokenize(shakespeare("lab"))
@@ -134,11 +132,10 @@ for _ in range(200):
     adam.step(pupil.parameters())
 (after,), step_backward = losses_of(pupil, window)
 
-print(f"1. Teacher forcing: {' '.join(line[:-1])!r}, {len(few_words)} different words with the end of the line")
-print(f"  {'step':>4}   {'read':<8}{'predict':<10}{'J_t untrained':>14}{'J_t trained':>13}   nats")
-for t in range(len(line) - 1):
-    read, target = (repr(word)[1:-1] if word == "\n" else word for word in line[t : t + 2])
-    print(f"  {t + 1:>4}   {read:<8}{target:<10}{before[t]:>14.3f}{after[t]:>13.3f}")
+table(("step", "read", "predict", "J_t untrained", "J_t trained"),
+      [(t + 1, *map(shown, line[t : t + 2]), before[t], after[t]) for t in range(len(line) - 1)],
+      ("{}", "{}", "{:.3f}", "{:.3f}"),
+      title=f"1. Teacher forcing, nats: {' '.join(line[:-1])!r}, {len(few_words)} different words with the line's end")
 expect("J_t untrained, largest difference from ln 6", at_most(1e-12), abs(before - np.log(6)).max(), form="{:.0e}")
 expect("J_t trained, the largest, nats", below(0.05), after.max(), form="{:.3f}")
 
@@ -198,16 +195,14 @@ rows = np.array([school.encode(words + ["\n"] * (longest + 1 - len(words))) for 
 # value until a word changes it, and the slope of an active unit is 1 (Le, Jaitly, Hinton 2015,
 # [arXiv:1504.00941](https://arxiv.org/abs/1504.00941)).
 #
-# **Expect** the window of 4 to predict the same after both persons, ½ for exams and ½ for books, however it is trained:
-# its input is the same. **Expect** the window of 12 to prefer the right word (p > 0.75) where it reaches the person,
-# and ½ elsewhere. **Expect** the relu network to be right after every filler, and the tanh network to stay at ½. Its
-# state has the same size, but little of the gradient reaches the person: without any filler, some 1 % of what reaches
-# the last word before training, and less than $10^{-4}$ after it. **Expect** 30 % or more for the relu network, before
-# and after.
+# What will each of them answer? Whatever its training, the window of 4 has the same input after both persons. The tanh
+# network's state has the same size as the relu network's, but little of the gradient reaches the person: without any
+# filler, some 1 % of what reaches the last word before training, and less than $10^{-4}$ after it. **Expect** 30 % or
+# more for the relu network, before and after.
 #
-# **Expect** the relu network to be wrong after 24 words of filler, twice as many as it has ever seen. It does not
-# guess, which would give ½: it predicts the end of the line, because every sentence in training had ended by then. (The
-# two networks differ in two things, f and the initial $W_h$. Which of them matters? Try tanh with the identity.)
+# And what will the relu network say after 24 words of filler, twice as many as it has ever seen? It does not guess,
+# which would give ½: it predicts the end of the line, because every sentence in training had ended by then. (The two
+# networks differ in two things, f and the initial $W_h$. Which of them matters? Try tanh with the identity.)
 
 # %%
 def learn(model, windows, steps=500):
@@ -251,10 +246,9 @@ for name, school_model in school_models.items():
     learn(school_model, windows_of(rows, school_model.T, school.encode(["\n"])[0]) if fixed else rows)
     right[name] = np.array([probability(school_model, words) for words in sentences])
 filler_words = np.array([len(words) for words in sentences]) - len(sentence("proctor", ""))
-print(f"\n2. p(the right word) by the number of filler words, mean of both persons; {len(school)} different words")
-print(f"  {'filler':>8}" + "".join(f"{name:>18}" for name in right))
-for count in np.unique(filler_words):
-    print(f"  {count:>8}" + "".join(f"{p[filler_words == count].mean():>18.3f}" for p in right.values()))
+table(("words of filler", *right),
+      [(count, *(p[filler_words == count].mean() for p in right.values())) for count in np.unique(filler_words)],
+      "{:.3f}", title=f"2. p(the right word), mean of both persons; {len(school)} different words")  # fmt: skip
 one, other = right["window of 4"].reshape(-1, 2).T       # exams after proctor, books after teacher
 expect("window of 4, p(exams) + p(books), the largest", at_most(1 + 1e-6), (one + other).max(), form="{:.3f}")
 expect("window of 4, p(right), the mean", about(0.5, within=0.01), np.mean(right["window of 4"]), form="{:.3f}")
@@ -267,9 +261,10 @@ for name, before, after in (("tanh", between(0.003, 0.03), below(1e-4)), ("relu"
     name = f"recurrent, {name}"
     expect(f"{name}, gradient at the person, before", before, reach_before[name], form="{:.1e}")
     expect(f"{name}, gradient at the person, after", after, person_reach(school_models[name]), form="{:.1e}")
-beyond = [probability(school_models["recurrent, relu"], sentence(person, " ".join(PHRASES * 2))) for person in ANSWERS]
+beyond = []
 for person in ANSWERS:
     words = sentence(person, " ".join(PHRASES * 2))
+    beyond.append(probability(school_models["recurrent, relu"], words))
     scores = school_models["recurrent, relu"].logits(school.encode(words[:-2])[None])[0]
     print(f"  relu, 24 words of filler after {person}: it predicts {school.words[scores.argmax()]!r}")
 expect("recurrent, relu, 24 words of filler, p(right)", below(0.5), np.mean(beyond), form="{:.3f}")
@@ -283,17 +278,9 @@ show(lab_03.proctor({name: (filler_words, p) for name, p in right.items()}), "03
 # %% [markdown]
 # ## 3. A model of Shakespeare
 #
-# Each word updates a single state, and the readout predicts the next word from it:
-#
-# $$
-# h_t = \tanh(x_t \cdot W_x + h_{t-1} \cdot W_h + b), \qquad
-# \pi_t = \text{softmax}(h_t \cdot U + b_2), \qquad
-# J = \text{mean of } {-\ln \pi_t(\text{the next word})}
-# $$
-#
-# The word vectors x are initialized at random and learned, the state has 128 entries, and the readout 14,295 words. We
-# use tanh, because its states are never larger than 1, and where the state is large its slope is small. We clip
-# nevertheless.
+# The model of section 1, $h_t = \tanh(x_t \cdot W_x + h_{t-1} \cdot W_h + b)$, with word vectors x that are initialized
+# at random and learned, 128 entries in the state, and 14,295 words in the readout. We use tanh, because its states are
+# never larger than 1, and where the state is large its slope is small. We clip nevertheless.
 #
 # **Truncated backpropagation through time.** Nobody unrolls a network over 250,000 words. The text is cut into 16 long
 # pieces that are read in parallel, 32 words at a time. The state is carried from batch to batch (`CarriedState`), but
@@ -309,8 +296,7 @@ show(lab_03.proctor({name: (filler_words, p) for name, p in right.items()}), "03
 # are frequent can be counted: with $b_2 = \ln(\text{unigram})$ the model starts at the unigram's loss, and the state is
 # free to learn what only a state can.
 #
-# For a small model (n = 32, k = 64, 120 steps) with $b_2 = 0$, **expect** a mean slope below 0.15 and a test loss of
-# about 6.3, above the unigram's. **Expect** 5.84 nats and a mean slope of 0.57 with $b_2 = \ln(\text{unigram})$.
+# Try both with a small model (n = 32, k = 64, 120 steps). Which will have the larger slopes, and the lower loss?
 
 # %%
 vocabulary = Vocabulary(tokens)
@@ -352,10 +338,8 @@ for name, frequencies in (("zero", None), ("ln(unigram)", np.bincount(train, min
     states, _ = small.read(ids[None, first_test : first_test + 2000])
     starts[name] = cross_entropy(small, first_test, first_test + 4000), np.mean(1 - states**2)
 of_unigram = unigram_cross_entropy(train, ids[first_test : first_test + 4000], c)
-print("\n3. Shakespeare. A small model after 120 steps, by its first b₂")
-for name, (loss, slope) in starts.items():
-    print(f"  {name:<12} loss on 4,000 test words {loss:.3f} nats, mean slope of its states {slope:.3f}")
-print(f"  unigram of the training words{of_unigram:>12.3f}")
+table(("first b₂", "loss, nats", "mean slope of its states"), starts | {"the unigram model itself": of_unigram},
+      "{:.3f}", title="3. Shakespeare: a small model after 120 steps, on 4,000 test words")  # fmt: skip
 expect("b₂ from zero, loss, nats", about(6.30, within=0.12), starts["zero"][0], form="{:.2f}")
 expect("b₂ from zero, above the unigram's loss by", above(0), starts["zero"][0] - of_unigram, form="{:.2f}")
 expect("b₂ from zero, mean slope", below(0.15), starts["zero"][1], form="{:.3f}")
@@ -370,8 +354,7 @@ expect("b₂ from ln(unigram), mean slope", about(0.57, within=0.05), starts["ln
 # test and include the beginning of the play in which it starts, with its names. A fair comparison is between models
 # that have seen the same words, so we count twice.
 #
-# **Expect** 9.568 for a uniform guess, 6.06 for unigrams, 5.05 for trigrams that count the validation words, and 5.38
-# for trigrams that do not: 6.9 % of the test words never occur in the words that the network learns from, 4.3 % never
+# The difference is large: 6.9 % of the test words never occur in the words that the network learns from, 4.3 % never
 # before the test.
 
 # %%
@@ -389,16 +372,9 @@ test_losses = {
 }
 
 
-def print_losses(losses):
-    for name, loss in losses.items():
-        print(f"  {name:<52}{loss:>7.3f}")
-
-
 def share_of_new(words):
     """The share of the test words that do not occur among the words."""
     return np.mean(~np.isin(ids[first_test:], words))
-
-
 print(f"\n  {len(train):,} words to learn from, {first_test - first_validation:,} to validate, "
       f"{len(ids) - first_test:,} to test")
 for name, bar in zip(test_losses, (9.568, 6.064, 5.380, 5.050)):
@@ -411,23 +387,22 @@ expect("test words not in any words before the test", about(0.043, within=0.0005
 # ### Training
 #
 # We train with Adam, clip = 1, dropout 0.2, and a learning rate that rises over the first steps and then falls until
-# the end, for less than two passes through the text. **Expect** the unigram's loss before the first step, then a steep
-# and later a slow fall, to 5.31 nats, a little below the trigram model that counted the same words, and above the one
-# that counted more.
+# the end, for less than two passes through the text. Guess where the loss begins, and where it ends: below the trigram
+# model that counted the same words? Below the one that counted more?
 #
 # In the figure, the dashed lines are losses on the test words, which are harder than the validation words: there is a
 # new play, with new names. Compare them with one another, not with the curves. Each training loss is the mean over an
 # interval, and is drawn at its middle.
 
 # %%
-table = (EMBEDDING_SIZE * np.random.default_rng(0).standard_normal((c, n))).astype(np.float32)
-new_model = partial(RecurrentModel, table, np.bincount(train, minlength=c), k=k, T=T, dropout=0.2)       # counts for b₂
+vectors = (EMBEDDING_SIZE * np.random.default_rng(0).standard_normal((c, n))).astype(np.float32)
+counts = np.bincount(train, minlength=c)                 # for b₂
+new_model = partial(RecurrentModel, vectors, counts, k=k, T=T, dropout=0.2)
 model, untrained = new_model(), new_model()
 carried, batches = CarriedState(model, anew=EVERY), ConsecutiveWindows(train, T, batch)
 print(f"\n  n = {n}, k = {k}, T = {T}, batch {batch}: {model.parameter_count():,} trainable parameters, of which "
       f"{sum(p.data.size for p in model.recurrent.parameters().values()):,} carry the state")
 start = cross_entropy(untrained, first_test, len(ids))
-started = perf_counter()
 with training_progress(training_steps, batch * T) as on_step:
     schedule = Schedule(training_steps // 20, training_steps)
     history = fit(
@@ -435,12 +410,11 @@ with training_progress(training_steps, batch * T) as on_step:
         validate=lambda: cross_entropy(model, first_validation, first_validation + (1000 if QUICK else 4000)),
         every=training_steps // (5 if QUICK else 10), watcher=Watcher(on_step),
     )  # fmt: skip
-print(f"  {'step':>6}{'training':>11}{'validation':>12}   nats per word")
-for row in history.rows:
-    print(f"  {row['step']:>6}{row['train_loss']:>11.3f}{row['validation_loss']:>12.3f}")
+table(("step", "training", "validation"),
+      [(row["step"], row["train_loss"], row["validation_loss"]) for row in history.rows], "{:.3f}",
+      title=f"Nats per word; {history.rows[-1]['seconds']:.0f} s of training")  # fmt: skip
 log_p = model.log_probabilities(ids[first_test - HEARD :], HEARD)        # of every test word: (29,208,)
 test_losses["recurrent, the words it learns from"] = -log_p.mean()
-print(f"  {perf_counter() - started:.0f} s for training and testing")
 of_unigram = -log_frequencies(np.bincount(train, minlength=c), c)[ids[first_test:]].mean()        # counts + ½
 loss = test_losses["recurrent, the words it learns from"]
 expect("untrained, above the unigram of its words, nats", about(0, within=1e-4), start - of_unigram, form="{:.4f}")
@@ -461,9 +435,8 @@ show(draw_curves(history.rows, lines), "03_training")
 
 # %% [markdown]
 # Now the network may learn from the validation words, too, as the second 3-gram model did: one pass, a few seconds,
-# learning rate $10^{-3}$. **Expect** a gain of 0.1 nats or more from so few words, some four fifths of it on the 2.6 %
-# of the test words that the network encounters there for the first time: the play's names, as the list shows.
-# **Expect** the 3-gram to stay ahead by more than 0.1 nats.
+# learning rate $10^{-3}$. Some four fifths of the gain come from the 2.6 % of the test words that the network meets
+# there for the first time: the play's names, as the list shows. Will it overtake the 3-gram?
 
 # %%
 later = new_model()
@@ -472,13 +445,12 @@ for name, parameter in later.parameters().items():
 learn_on(later, validation, 1e-3, np.random.default_rng(2))
 later_log_p = later.log_probabilities(ids[first_test - HEARD :], HEARD)
 test_losses["recurrent, all words before the test"] = -later_log_p.mean()
-print(f"\n  one pass through {len(validation) - T:,} more words")
-print_losses(test_losses)
+table(None, test_losses, "{:.3f}", title=f"After one pass through {len(validation) - T:,} more words, test words")
 gain = later_log_p - log_p                               # of every test word
 met = np.isin(ids[first_test:], validation) & ~np.isin(ids[first_test:], train)
 of_word = np.bincount(ids[first_test:][met], gain[met], minlength=c)
-print("  of the words met for the first time, the gain is largest on:")
-print("    " + "  ".join(vocabulary.words[i] for i in np.argsort(-of_word)[:10]))
+print("  words met for the first time, where the gain is largest: "
+      + "  ".join(vocabulary.words[i] for i in np.argsort(-of_word)[:5]))
 expect("gain, nats per word", above(0.1), gain.mean(), form="{:.3f}")
 expect("test words met there for the first time", about(0.026, within=0.001), met.mean(), form="{:.1%}")
 expect("their share of the gain", about(0.83, within=0.05), gain[met].sum() / gain.sum(), quick=above(0.2),
@@ -494,8 +466,7 @@ expect("the 3-gram of the same words is ahead by, nats", above(0.1), test_losses
 #
 # We take the same model and the same test words, but reset the state to $h_0$ every so many words.
 #
-# **Expect** the loss to fall to that of the carried state as resets become rarer. Right after a reset, where the model
-# knows only one word, as a bigram model does, **expect** 0.37 nats more; ten words later, less than 0.01 more.
+# What does a state that has read only one word add to the loss, and how soon is that made up?
 
 # %%
 def reset_losses(model, every, most):
@@ -508,15 +479,13 @@ def reset_losses(model, every, most):
 
 
 MEASURED = 2048 if QUICK else 8192                       # words
-print(f"\n  the first {MEASURED:,} test words, nats per word")
-print(f"  state never reset     {-log_p[:MEASURED].mean():>9.3f}")
 by_reset = {every: reset_losses(model, every, MEASURED).mean() for every in (1, 2, 4, 8, 16, 32, 64)}
-for every, loss in by_reset.items():
-    print(f"  reset every {every:>2} words{loss:>14.3f}")
+table(("reset every … words", *by_reset, "never"), {"": (*by_reset.values(), -log_p[:MEASURED].mean())}, "{:.3f}",
+      title=f"The first {MEASURED:,} test words, nats per word")  # fmt: skip
 more = reset_losses(model, 32, MEASURED) + log_p[:MEASURED].reshape(-1, 32)      # − log p is the carried state's loss
 more = more.mean(0)
-print(f"  words read since the reset, and the loss added there, mean of {MEASURED // 32} places")
-print("    " + "   ".join(f"{known}: {round(more[known - 1], 2) + 0.0:.2f}" for known in (1, 2, 3, 5, 10, 20, 32)))
+KNOWN = (1, 2, 3, 5, 10, 20, 32)
+table(("words read since the reset", *KNOWN), {"loss added there": [more[known - 1] for known in KNOWN]}, "{:.2f}")
 expect("each doubling of the words lowers the loss", True, bool(np.all(np.diff(list(by_reset.values())) < 0)))
 expect("every 64 words, above the carried state's, nats", below(0.03), by_reset[64] + log_p[:MEASURED].mean(),
        form="{:.3f}")  # fmt: skip
@@ -532,9 +501,8 @@ expect("added when 10 to 32 words are known, nats", below(0.01), more[9:].mean()
 # unrelated to what follows. If the loss does not change, the model does not use what is further back than d. The places
 # are the same for all d, so the differences are measured precisely; each comes with its standard error.
 #
-# CS685 says that recurrent networks hardly look beyond 20 to 30 words. **Expect** that to be an overestimate here: 0.68
-# nats added at d = 1, 0.41 at 2, less than 0.01 at 10, and less than 0.001 at 20, though T = 32 would allow more.
-# **Expect** the two kinds of other words to differ by less than 0.1 nats at d = 1, and by less than 0.03 from d = 2 on.
+# CS685 says that recurrent networks hardly look beyond 20 to 30 words. How far do you expect this one to look? T = 32
+# would allow 32.
 #
 # False words cost more than missing ones, because they mislead. With two true words, false words before them add 0.41
 # nats; a reset before them (the table above, every 2 words) adds half of that. The latter is what the network gains
@@ -571,16 +539,13 @@ others = {
 true_history = last_word_losses(windows)
 distances = (0, 1, 2, 3, 5, 10, 20, 50)
 lost = {}                                                # {(other, d): (mean, standard error)}
-print(f"\n  loss with all {HISTORY} words before: {true_history.mean():.3f} nats, at {places:,} places")
-print("  added when only d words are kept:")
-print(f"  {'d, words':>9}" + "".join(f"{name:>26}" for name in others))
 for d in distances:
-    cells = ""
     for name, other in others.items():
         more = last_word_losses(forgotten(windows, d, other)) - true_history
         lost[name, d] = more.mean(), more.std() / np.sqrt(places)
-        cells += f"{lost[name, d][0]:>16.4f} ± {lost[name, d][1]:.4f}"
-    print(f"  {d:>9}{cells}   nats")
+table(("d, words", *(f"{name}, ± standard error" for name in others)),
+      [(d, *("{:.4f} ± {:.4f}".format(*lost[name, d]) for name in others)) for d in distances],
+      title=f"Nats added when only d words are kept; all {HISTORY} kept: {true_history.mean():.3f}; {places:,} places")
 added = {name: [lost[name, d] for d in distances[1:]] for name in others}
 mean = {d: np.mean([lost[name, d][0] for name in others]) for d in distances}
 expect("added at d = 1, both kinds, nats", about(0.68, within=0.04), mean[1], quick=above(0.1), form="{:.2f}")
@@ -597,9 +562,8 @@ expect("a reset, two words known: added, nats", about(0.21, within=0.04), fresh,
 # %% [markdown]
 # And the gradient by distance, as in section 5 of `03_recurrent.py`:
 # $\lVert \partial (v \cdot h_T)/\partial x_{T-d} \rVert$ for a random v, now through the trained model on the test's
-# words (64 places, the learned $W_h$). **Expect** it to lose a third with every word, while the untrained model's loses
-# only 16 %. $W_h$ has grown, but the slopes have fallen more: **expect** radius times mean slope, 1.0 · 0.82 before and
-# 1.4 · 0.49 after, to be close to the factor per word.
+# words (64 places, the learned $W_h$). Does training lengthen its reach? $W_h$ has grown, but the slopes have fallen
+# more: **expect** radius times mean slope to be close to what is kept of the gradient for each word.
 
 # %%
 def model_reach(model):
@@ -613,22 +577,21 @@ def model_reach(model):
     return gradient_by_distance(*arguments)[:, :101], (1 - h * h).mean(), p["recurrent.Wh"]
 
 
-print(f"\n  {'':<11}{'d = 1':>9}{'5':>9}{'10':>9}{'20':>9}{'50':>9}{'mean slope':>13}{'radius of Wh':>14}")
-reaches, slopes, kept, learned_Wh = {}, {}, {}, {}
+reaches, kept, rows = {}, {}, {}
 for name, some_model in (("untrained", untrained), ("trained", model)):
-    gradients, slopes[name], learned_Wh[name] = model_reach(some_model)
+    gradients, slope, learned_Wh = model_reach(some_model)
     reaches[name] = gradients / np.exp(np.log(gradients[:, :1]).mean())
     part = typical(gradients)
     kept[name] = part[20] ** (1 / 20)
-    print(f"  {name:<11}" + "".join(f"{part[d]:>9.1e}" for d in (1, 5, 10, 20, 50))
-          + f"{slopes[name]:>13.2f}{abs(np.linalg.eigvals(learned_Wh[name])).max():>14.2f}")
-
+    rows[name] = (*part[[1, 5, 10, 20, 50]], slope, abs(np.linalg.eigvals(learned_Wh)).max())
+print()
+table(("", "d = 1", "d = 5", "d = 10", "d = 20", "d = 50", "mean slope", "radius of Wh"), rows,
+      ["{:.1e}"] * 5 + ["{:.2f}"] * 2)  # fmt: skip
 expect("untrained, gradient kept for each word", about(0.84, within=0.02), kept["untrained"], form="{:.2f}")
 expect("trained, gradient kept for each word", about(0.68, within=0.02), kept["trained"], quick=below(0.82),
        form="{:.2f}")  # fmt: skip
-for name, learned in learned_Wh.items():
-    product_of_both = abs(np.linalg.eigvals(learned)).max() * slopes[name]
-    expect(f"{name}, radius · mean slope / kept", about(1, within=0.1), product_of_both / kept[name], quick=None,
+for name, (*_, slope, radius) in rows.items():
+    expect(f"{name}, radius · mean slope / kept", about(1, within=0.1), radius * slope / kept[name], quick=None,
            form="{:.2f}")  # fmt: skip
 show(lab_03.memory(reaches, distances[1:], added), "03_memory")
 
@@ -660,8 +623,7 @@ expect("scores after 40 words, largest difference", at_most(1e-4), off, form="{:
 
 # %% [markdown]
 # **Expect** greedy decoding to end in a loop. (With a fixed window it must. A state, a vector of real numbers, need not
-# repeat, but here it does.) **Expect** sampling at temperature 0.7 to use fewer different words than at 1.0, and at 1.0
-# about as many as Shakespeare.
+# repeat, but here it does.) At which temperature will sampling use about as many different words as Shakespeare?
 
 # %%
 choices = {
@@ -671,13 +633,10 @@ choices = {
 }
 texts = {name: np.array(list(generate(model, prompt, 300, choose))) for name, choose in choices.items()}
 texts["Shakespeare"] = ids[first_test + 40 : first_test + 340]
-print("\n  300 words")
-print(f"  {'':<18}{'different words':>16}{'repeated triples':>18}{'loop of':>12}")
-for name, written in texts.items():
-    loop = loop_length(written)
-    print(f"  {name:<18}{len(set(written)):>16}{repeated_triples(written):>18.0%}"
-          f"{f'{loop} words' if loop else 'none':>12}")
 different = {name: len(set(written)) for name, written in texts.items()}
+table(("300 words", "different words", "repeated triples", "loop of … words"),
+      [(name, different[name], repeated_triples(written), loop_length(written)) for name, written in texts.items()],
+      ("{}", "{:.0%}", "{}"))  # fmt: skip
 expect("greedy ends in a loop", True, loop_length(texts["greedy"]) is not None)
 expect("greedy, repeated triples", above(0.5), repeated_triples(texts["greedy"]), form="{:.0%}")
 wildest = different["temperature 1.0"]
@@ -688,23 +647,11 @@ for name in choices:
     print(f"\n--- {name}, the first 60 words ---\n" + vocabulary.decode(texts[name][:60]).strip("\n"))
 
 # %% [markdown]
-# How much does the state save? Without it, each new word means reading all the words so far again. The times in the
-# table depend on the machine and on what else it does (and both columns pay for the readout, a score for each of 14,295
-# words), so we count steps of the network. **Expect** one step for each new word with the state, however long the text
-# is, and as many steps as there are words without it. **Expect** the same predictions.
+# How much does the state save? Without it, each new word means reading all the words so far again. Times depend on the
+# machine, so we count steps of the network: how many does a new word take after 10, and after 1,000 words, with the
+# state and without it?
 
 # %%
-def least_times(actions, rounds=15):
-    """Milliseconds of each action, the best of some rounds, because other programs only add to the times."""
-    least = np.full(len(actions), np.inf)
-    for _ in range(rounds):
-        for k, action in enumerate(actions):
-            begin = perf_counter()
-            action()
-            least[k] = min(least[k], perf_counter() - begin)
-    return 1000 * least
-
-
 def steps_of(action):
     """The steps that recurrent networks take in an action: one for each word read"""
     with trace() as calls:
@@ -712,49 +659,39 @@ def steps_of(action):
     return sum(call.inputs[0].shape[1] for call in calls if call.name == "rnn")      # x (B, T, n)
 
 
-lengths, actions, off = (10, 100, 300, 1000), [], 0
-for length in lengths:
+counted, off = {}, 0
+for length in (10, 100, 300, 1000):
     so_far = ids[first_test : first_test + length]
     read = model.reader().read
     read(so_far[:-1])
     off = max(off, abs(read(so_far[-1:]) - model.logits(so_far[None])).max())
-    actions += [partial(read, so_far[-1:]), partial(model.logits, so_far[None])]
-counted = np.reshape([steps_of(action) for action in actions], (-1, 2))
-times = least_times(actions).reshape(-1, 2)
-print(f"\n  {'':>13}{'with the state':>22}{'reading all again':>22}")
-print(f"  {'words so far':>13}" + f"{'steps':>12}{'ms':>10}" * 2)
-for length, steps, (fast, slow) in zip(lengths, counted, times):
-    print(f"  {length:>13,}{steps[0]:>12,}{fast:>10.2f}{steps[1]:>12,}{slow:>10.2f}")
+    counted[length] = steps_of(partial(read, so_far[-1:])), steps_of(partial(model.logits, so_far[None]))
+print()
+table(("words so far", "steps with the state", "steps reading all again"), counted)
 expect("logits, the largest difference of the two", at_most(1e-4), off, form="{:.0e}")
-expect("with the state, steps for each new word", 1, counted[:, 0].max())
-expect("reading all again, steps for the 1,000th word", 1000, counted[-1, 1])
+expect("with the state, steps for each new word", 1, max(few for few, _ in counted.values()))
+expect("reading all again, steps for the 1,000th word", 1000, counted[1000][1])
 
 # %% [markdown]
 # ## 5. Invalid input
 #
-# A single weight that is NaN corrupts every later state, and so every probability. **Expect** an error message for each
-# of six mistakes, and no NaN.
+# A single weight that is NaN corrupts every later state, and so every probability. **Expect** a message for each of six
+# mistakes, and no NaN.
 
 # %%
 print("\n5. Invalid input")
-messages = []
 whole = model.recurrent.Wh.data.copy()
 model.recurrent.Wh.data[0, 0] = np.nan
-for what, attempt in (
+given = [refused(attempt, what, width=110) for what, attempt in (
     ("measuring a text with a weight that is NaN", lambda: cross_entropy(model, first_test, first_test + 50)),
     ("writing with it", lambda: list(generate(model, prompt, 5, greedy))),
     ("a word that is not in the vocabulary", lambda: model.log_probabilities(np.array([c]))),
-    ("a state of no size", lambda: RecurrentModel(table, k=0)),
-    ("an unknown activation", lambda: RecurrentModel(table, activation="sigmoid")),
+    ("a state of no size", lambda: RecurrentModel(vectors, k=0)),
+    ("an unknown activation", lambda: RecurrentModel(vectors, activation="sigmoid")),
     ("a text too short for the pieces", lambda: ConsecutiveWindows(ids[:100], T, batch)),
-):  # fmt: skip
-    try:
-        attempt()
-    except UserError as error:
-        messages.append(f"{what}: {error}")
-        print(textwrap.fill(messages[-1], 110, initial_indent="  ", subsequent_indent="    "))
+)]  # fmt: skip
 model.recurrent.Wh.data = whole
-expect("mistakes that give a message, of 6", 6, len(messages))
+expect("mistakes that give a message, of 6", 6, sum(given))
 
 # %% [markdown]
 # ## 6. What to remember
@@ -777,6 +714,5 @@ expect("mistakes that give a message, of 6", 6, len(messages))
 # does it learn faster, does it remember less? In section 1, a line in which a word occurs three times.
 
 # %%
-print("\n6. Test words, nats per word, all models of this lab")
-print_losses(test_losses)
+table(None, test_losses, "{:.3f}", title="6. Test words, nats per word, all models of this lab")
 print("All models of the project, from counting to copying, on the same words: mini-tf compare, labs/ladder.md")

@@ -28,7 +28,7 @@
 # %%
 from functools import partial
 
-from _common import quick_mode, show
+from _common import quick_mode, show, table
 from _drawing import lab_04b
 from _expect import about, above, at_most, below, expect
 from mini_tf import ops
@@ -168,7 +168,7 @@ def reaching(step, question):
 # The last word's own vector. Its gradient goes to that word and to no other: $dx_T = dy$, and $dx_t = 0$ for the rest.
 # A language model of this kind, which predicts each word from the one before it, is Lab 01's table of pairs.
 #
-# **Expect** it always to know its own colour, and to guess the third card's: right 1 time in 4.
+# How often will it be right about its own colour, and how often about the third card's?
 
 # %%
 def no_averaging(X):
@@ -191,7 +191,8 @@ for question in ("own", "third card"):
     train("no averaging", question)
 expect("own: no averaging, right", 1, right["no averaging", "own"], form="{:.1%}")
 expect("third card: no averaging, right", about(0.25, within=0.04), right["no averaging", "third card"], form="{:.1%}")
-show(lab_04b.step(LABELS, {"": [0, 0, 0, 0, 0, 1]}, reaching("no averaging", "own")), "04b_no_averaging")
+reached = reaching("no averaging", "own")
+show(lab_04b.step("Step 1: no averaging", LABELS, {"": [0, 0, 0, 0, 0, 1]}, reached), "04b_no_averaging")
 
 # %% [markdown]
 # ## Step 2: the mean
@@ -203,8 +204,8 @@ show(lab_04b.step(LABELS, {"": [0, 0, 0, 0, 0, 1]}, reaching("no averaging", "ow
 # Every word contributes equally. Written as a product with a row A of weights, the gradient is $A^\top \cdot dy$: each
 # word gets $dx_t = dy/T$. Steps 3 and 4 change only where A comes from.
 #
-# **Expect** it to know the most frequent colour, which step 1 can only guess from one of the six. And **expect** the
-# mean to be invariant to order: shuffle the cards, and y stays the same.
+# **Expect** it to know the most frequent colour, which step 1 can only guess from one of the six. What happens to y if
+# the cards are shuffled?
 
 # %%
 def mean_of_words(X):
@@ -223,7 +224,7 @@ print(gradcheck(mean_of_words, X))
 compare("mean", "no averaging", "most frequent")
 shuffled = mean_of_words(X[:, rng.permutation(3)])[0]
 expect("largest change of the mean by shuffling", at_most(1e-15), abs(shuffled - mean_of_words(X)[0]).max())
-show(lab_04b.step(LABELS, {"": np.full(T, 1 / T)}, reaching("mean", "most frequent")), "04b_mean")
+show(lab_04b.step("Step 2: the mean", LABELS, {"": np.full(T, 1 / T)}, reaching("mean", "most frequent")), "04b_mean")
 
 # %% [markdown]
 # ## Step 3: a weighted mean
@@ -265,7 +266,8 @@ print(gradcheck(weighted_mean, X, rng.standard_normal(3)))
 compare("weighted mean", "mean", "third card")
 w, _ = ops.softmax(trained["weighted mean", "third card"][0])
 expect("weight of the third place", above(0.85), w[2], quick=above(0.6), form="{:.3f}")
-show(lab_04b.step(LABELS, {"": w}, reaching("weighted mean", "third card")), "04b_weighted_mean")
+reached = reaching("weighted mean", "third card")
+show(lab_04b.step("Step 3: a weighted mean", LABELS, {"": w}, reached), "04b_weighted_mean")
 
 # %% [markdown]
 # ## Step 4: a soft look-up
@@ -289,8 +291,8 @@ show(lab_04b.step(LABELS, {"": w}, reaching("weighted mean", "third card")), "04
 #
 # For now we choose queries, keys and values ourselves: the query is the last card's first name, the keys are the other
 # cards' names, and the values are the whole cards. Only β is learned. **Expect** it to know the colour of the card
-# named first. And **expect** a gradient at the last card, too, although it is not among the values: its query decides
-# where the weight goes, so it receives dq.
+# named first. Which cards will have a gradient? (The last one, too, although it is not among the values: its query
+# decides where the weight goes, so it receives dq.)
 
 # %%
 def look_up(query, keys, values, beta):
@@ -338,7 +340,7 @@ print(f"  β has grown from 1 to {beta[0]:.1f}")
 expect("weight of Cid's card, which was asked for", above(0.85), A[3], quick=above(0.6), form="{:.3f}")
 reached = reaching("soft look-up", "first-named")
 expect("gradient at the last card, in parts of Cid's", above(0.1), reached[-1] / reached[3], form="{:.2f}")
-show(lab_04b.step(LABELS, {"": [*A, 0]}, reached), "04b_look_up")
+show(lab_04b.step("Step 4: a soft look-up", LABELS, {"": [*A, 0]}, reached), "04b_look_up")
 
 # %% [markdown]
 # ## Step 5: queries, keys and values
@@ -408,7 +410,8 @@ def attention_map(X, Wq, Wk):
 
 A = attention_map(EXAMPLE[0], *trained["one head", "the one after"][:2])             # (T, T)
 expect("weight of Dot's card, the one after Cid", above(0.85), A[-1, 0], quick=above(0.5), form="{:.3f}")
-show(lab_04b.step(LABELS, {"": A[-1]}, reaching("one head", "the one after")), "04b_one_head")
+reached = reaching("one head", "the one after")
+show(lab_04b.step("Step 5: queries, keys and values", LABELS, {"": A[-1]}, reached), "04b_one_head")
 
 # %% [markdown]
 # ### Why 1/√m
@@ -419,25 +422,22 @@ show(lab_04b.step(LABELS, {"": A[-1]}, reaching("one head", "the one after")), "
 # $dS_t = A_t\,(dA_t - \sum_u A_u\,dA_u)$ vanishes where $A_t = 0$, and also where $A_t = 1$. Divided by $\sqrt m$, the
 # scores have variance 1 for any m.
 #
-# **Expect** variances of m and of 1. Without the division, **expect** less than a thousandth of the gradient to pass
-# for m = 1,024; with it, about 7 % for any m (with 16 keys, as here).
+# Without the division, how much of the gradient will pass for m = 1,024, compared with m = 4? And with it?
 
 # %%
-print("\nWhy 1/√m: 2,000 queries, 16 keys each, random with variance 1")
-print(f"{'':>6}{'variance of a score':^24}{'largest weight, median':^26}{'‖dS‖/‖dA‖, median':^24}")
-print(f"{'m':>6}" + 3 * f"{'plain':>14}{'/√m':>10}")
-sizes, passed = [4, 16, 64, 256, 1024], {"without": [], "with 1/√m": []}
+sizes, passed, rows = [4, 16, 64, 256, 1024], {"without": [], "with 1/√m": []}, []
 for size in sizes:
     query, key = rng.standard_normal((2000, 1, size)), rng.standard_normal((2000, 16, size))
     scores = (query * key).sum(-1)                       # (2000, 16)
-    row = [f"{size:>6,}"]
     for name, S in zip(passed, (scores, scores * size**-0.5)):
         A, softmax_backward = ops.softmax(S)
         dA = rng.standard_normal(A.shape)
         slope = np.median(np.linalg.norm(softmax_backward(dA), axis=1) / np.linalg.norm(dA, axis=1))
         passed[name].append(slope)
-        row.append((S.var(), np.median(A.max(1)), slope))
-    print(row[0] + "".join(f"{plain:>14.3g}{scaled:>10.3g}" for plain, scaled in zip(*row[1:])))
+        rows.append((size, name, S.var(), np.median(A.max(1)), slope))
+table(("m", "1/√m", "variance of a score", "largest weight, median", "‖dS‖/‖dA‖, median"),
+      sorted(rows, key=lambda row: row[1] == "with 1/√m"), ("{}", "{:.3g}", "{:.3g}", "{:.3g}"),
+      title="Why 1/√m: 2,000 queries, 16 keys each, random with variance 1")  # fmt: skip
 expect("variance of a score divided by m, m = 1,024", about(1, within=0.03), scores.var() / size, form="{:.2f}")
 expect("m = 1,024: of the gradient passes, without", below(0.001), passed["without"][-1])
 expect("m = 1,024: of the gradient passes, with 1/√m", about(0.069, within=0.004), passed["with 1/√m"][-1])
@@ -496,7 +496,7 @@ maps = {f"head {h + 1}": attention_map(EXAMPLE[0], Wq[:, own], Wk[:, own])[-1]
         for h, own in enumerate((slice(0, m), slice(m, 2 * m)))}  # fmt: skip
 looks = sorted(LABELS[weights.argmax()] for weights in maps.values())
 expect("cards that the two heads attend to most", "Ann blue, Cid red", ", ".join(looks), quick=None)
-show(lab_04b.step(LABELS, maps, reaching("two heads", "both named")), "04b_two_heads")
+show(lab_04b.step("Step 6: heads", LABELS, maps, reaching("two heads", "both named")), "04b_two_heads")
 
 # %% [markdown]
 # ## The whole ladder
@@ -508,19 +508,17 @@ show(lab_04b.step(LABELS, maps, reaching("two heads", "both named")), "04b_two_h
 # it.
 
 # %%
-print("\nThe whole ladder: right answers")
-print(f"{'':<15}" + "".join(f"{question:>15}" for question in QUESTIONS))
 for step in FUNCTIONS:
     for question in QUESTIONS:
         if (step, question) not in right:
             train(step, question)
-    print(f"{step:<15}" + "".join(f"{right[step, question]:>15.1%}" for question in QUESTIONS))
-table = np.array([[right[step, question] for question in QUESTIONS] for step in FUNCTIONS])           # (6, 6)
-expect("worst answer on the diagonal, right", above(0.97), table.diagonal().min(), quick=above(0.8), form="{:.1%}")
-expect("best answer one above the diagonal, right", below(0.6), np.diag(table, 1).max(), form="{:.1%}")
-expect("two heads, worst question, right", above(0.97), table[-1].min(), quick=above(0.8), form="{:.1%}")
-expect("soft look-up, its own colour: a guess, right", about(0.25, within=0.04), table[3, 0], form="{:.1%}")
-show(lab_04b.ladder(list(FUNCTIONS), QUESTIONS, table), "04b_ladder")
+shares = np.array([[right[step, question] for question in QUESTIONS] for step in FUNCTIONS])          # (6, 6)
+table(("", *QUESTIONS), dict(zip(FUNCTIONS, shares)), "{:.1%}", title="The whole ladder: right answers")
+expect("worst answer on the diagonal, right", above(0.97), shares.diagonal().min(), quick=above(0.8), form="{:.1%}")
+expect("best answer one above the diagonal, right", below(0.6), np.diag(shares, 1).max(), form="{:.1%}")
+expect("two heads, worst question, right", above(0.97), shares[-1].min(), quick=above(0.8), form="{:.1%}")
+expect("soft look-up, its own colour: a guess, right", about(0.25, within=0.04), shares[3, 0], form="{:.1%}")
+show(lab_04b.ladder(list(FUNCTIONS), QUESTIONS, shares), "04b_ladder")
 
 # %% [markdown]
 # ## What to remember

@@ -24,7 +24,7 @@
 # %%
 from functools import partial
 
-from _common import quick_mode, show, show_page, shown, strict
+from _common import quick_mode, show, show_page, shown, strict, table
 from _drawing import lab_05
 from _drawing.architecture import architecture
 from _expect import about, above, at_least, at_most, below, expect
@@ -87,14 +87,15 @@ layer = TransformerLayer(n=6, H=2, m=3, rng=rng, dtype=np.float64)
 X = rng.standard_normal((5, 6))                                                      # (T, n): five words
 attention = layer.attention
 total = np.zeros_like(X)
-print("Task 6.4: one layer, T = 5, n = 6, H = 2, m = 3")
+rows = []
 for h in range(attention.H):
     own = slice(h * attention.m, (h + 1) * attention.m)
     Q, K, V = (each.W.data[:, own] for each in (attention.query, attention.key, attention.value))
     A, Y = one_head(X, Q, K, V, attention.output.W.data[own])
     total += Y
-    print(f"  head {h}: X Q {(X @ Q).shape}  X K {(X @ K).shape}  X V {(X @ V).shape}  A {A.shape}  Y {Y.shape}")
-    print(f"          what word 0 attends to: {A[0].round(2)}, sum {A[0].sum():.0f}")
+    rows.append((f"head {h}", *(str(each.shape) for each in (X @ Q, X @ K, X @ V, A, Y)), str(A[0].round(2))))
+table(("", "X Q", "X K", "X V", "A", "Y", "what word 0 attends to"), rows,
+      title="Task 6.4: one layer, T = 5, n = 6, H = 2, m = 3")  # fmt: skip
 by_hand = X + ops.relu(total)[0]                                                     # (T, n)          (15)
 by_layer, _ = layer(X[None])                                                         # (1, T, n)
 expect("largest difference from the layer's output", at_most(1e-12), abs(by_hand - by_layer[0]).max())
@@ -105,8 +106,6 @@ expect("largest difference from the layer's output", at_most(1e-12), abs(by_hand
 # Nothing in (13) to (15) says where a word stands. Permute the words of the input, and the output is permuted in the
 # same way: $\Phi(P X) = P\,\Phi(X)$. That is called equivariance. Average the output over the words, as Task 6.5 will,
 # and the order is gone: the mean of $\Phi(P X)$ is the mean of $\Phi(X)$.
-#
-# **Expect** differences of rounding size, for a model of two layers.
 
 # %%
 few_vectors = rng.standard_normal((20, 6))                                           # (c, n)
@@ -245,7 +244,7 @@ def loss(prediction, windows):
 # - a table of averages: for each word w, the mean vector of what followed it in the training part. (Its own average has
 #   weight count(w), the mean of all words weight δ = 5.) It counts pairs, so it uses one word of history.
 #
-# **Expect** the sum to have more than 50 times the loss of zero, and "the last word again" nearly twice that loss.
+# Which has the greatest loss, and which the smallest?
 
 # %%
 def mean_followers(words, vectors, mean_vector, delta):
@@ -278,17 +277,17 @@ test_losses = {}
 constant_loss = loss(baselines["mean training vector"](test), test)
 
 
-def print_row(name, predict):
-    on_train, on_test = loss(predict(train), train), loss(predict(test), test)
-    test_losses[name] = on_test
-    print(f"  {name:<28} {on_test / n:>10.5f} {on_train:>9.4f} {on_test:>9.4f} {1 - on_test / constant_loss:>9.1%}")
+def print_losses(predictions):
+    """A table of {name: a function of windows}; their losses on the test are kept in test_losses."""
+    rows = {}
+    for name, predict in predictions.items():
+        on_train, on_test = loss(predict(train), train), loss(predict(test), test)
+        test_losses[name], rows[name] = on_test, (on_test / n, on_train, on_test, 1 - on_test / constant_loss)
+    print()
+    table(("prediction", "MSE test", "n·train", "n·test", "R² test"), rows, ("{:.5f}", "{:.4f}", "{:.4f}", "{:.1%}"))
 
 
-heading = f"\n  {'prediction':<28} {'MSE test':>10} {'n·train':>9} {'n·test':>9} {'R² test':>9}"
-print(heading)
-for name, predict in baselines.items():
-    print_row(name, predict)
-print()
+print_losses(baselines)
 expect("sum of the history ÷ zero, test loss", above(50), test_losses["sum of the history"] / test_losses["zero"])
 last_again = test_losses["the last word again"]
 expect("the last word again ÷ zero, test loss", about(1.9, 0.1), last_again / test_losses["zero"])
@@ -313,7 +312,7 @@ model = LanguageTransformer(vectors, T=T, **SIZES, readout="average")
 show(architecture(model), "05_architecture")
 
 # %% [markdown]
-# **Expect** 131,072 trainable parameters, a test loss close to the training loss, and R² below 0.
+# It has 131,072 trainable parameters. Will its test loss be close to its training loss? Will R² be above 0?
 
 # %%
 print(f"\nTraining {SIZES}, {model.parameter_count():,} trainable parameters, {STEPS:,} batches of 64 histories")
@@ -333,11 +332,8 @@ def predict(windows):
     return np.concatenate([model.head(model.trunk(some[:, :-1])[0])[0] for some in np.array_split(windows, 50)])
 
 
-print(heading)
-for name in ("zero", "mean training vector", "table: after the last word"):
-    print_row(name, baselines[name])
-print_row("transformer", predict)
-print()
+names = "zero", "mean training vector", "table: after the last word"
+print_losses({name: baselines[name] for name in names} | {"transformer": predict})
 transformer_loss = test_losses["transformer"]
 expect("trainable parameters", 131_072, model.parameter_count(), quick=32_768)
 expect("test loss ÷ training loss", about(1, 0.03), transformer_loss / loss(predict(train), train))
@@ -350,7 +346,6 @@ prediction, target = predict(test), vectors[test[:, -1]]                        
 
 # %%
 validation = last_words(corpus.validation)
-names = "zero", "mean training vector", "table: after the last word"
 levels = {name: loss(baselines[name](validation), validation) for name in names}
 show(lab_05.training(rows, n, levels), "05_training")
 
@@ -364,7 +359,7 @@ show(lab_05.training(rows, n, levels), "05_training")
 # large. $R^2$ does not change, and it tells the truth: the transformer is worse than a constant, the mean training
 # vector.
 #
-# **Expect** the targets' mean square to be below 1/n, and the transformer to gain less than 10 % on predicting zero.
+# How much will the transformer gain on predicting zero?
 
 # %%
 print("\nExplain 1: the size of the vectors")
@@ -401,9 +396,8 @@ expect("smallest entry of x̂ − mean of the history", at_least(-1e-6), added.m
 # Only c points of the n-dimensional space are words; all other points are not. As the predicted word, take the one
 # whose vector is nearest to $\hat x$.
 #
-# **Expect** the nearest word to be the right one in less than 2 % of the cases, and to be a rare word: predictions are
-# short vectors, and more than 13,000 of the 14,295 words have vectors shorter than 0.1. The words nearest to a short
-# $\hat x$ are those whose own vectors are almost zero.
+# How often will it be the right one, and which words will be the nearest? Predictions are short vectors, and more than
+# 13,000 of the 14,295 words have vectors shorter than 0.1.
 
 
 # %%
@@ -419,22 +413,19 @@ counts = np.bincount(words, minlength=c)
 nearest, to_nearest = nearest_words(prediction)
 to_target = np.linalg.norm(prediction - target, axis=1)
 between = np.linalg.norm(target - rng.permutation(target), axis=1)                   # two words picked from the text
-print("\nExplain 3: distances")
-for what, lengths in (
-    ("length of a target", np.linalg.norm(target, axis=1)),
-    ("length of a prediction", np.linalg.norm(prediction, axis=1)),
-    ("from x̂ to the right word", to_target),
-    ("from x̂ to the nearest word", to_nearest),
-    ("between two words of the text", between),
-):
-    print(f"  {what:<30} median {np.median(lengths):.2f}")
+table(("", "median"), {
+    "length of a target": np.median(np.linalg.norm(target, axis=1)),
+    "length of a prediction": np.median(np.linalg.norm(prediction, axis=1)),
+    "from x̂ to the right word": np.median(to_target),
+    "from x̂ to the nearest word": np.median(to_nearest),
+    "between two words of the text": np.median(between),
+}, "{:.2f}", title="Explain 3: distances")  # fmt: skip
 different, times = np.unique(nearest, return_counts=True)
-print(f"  nearest words: {len(different)} different ones for {len(test):,} histories; the most common:")
-for which in np.argsort(-times)[:5]:
-    i = different[which]
-    print(f"    {shown(vocabulary.words[i]):<12} for {times[which] / len(test):>5.1%} of the histories; "
-          f"occurs {counts[i]} times in training, ‖x‖ = {np.linalg.norm(vectors[i]):.2f}")
-
+common = np.argsort(-times)[:5]
+table(("nearest word", "for … of the histories", "occurs in training", "‖x‖"),
+      [(shown(vocabulary.words[i]), share, counts[i], np.linalg.norm(vectors[i]))
+       for i, share in zip(different[common], times[common] / len(test))], ("{:.1%}", "{}", "{:.2f}"),
+      title=f"The most common of {len(different)} different nearest words")  # fmt: skip
 expect("the nearest word is the right one", below(0.02), np.mean(nearest == test[:, -1]), form="{:.1%}")
 expect("words with a vector shorter than 0.1", above(13_000), np.sum(np.linalg.norm(vectors, axis=1) < 0.1))
 expect("length of the nearest word, median", below(0.1), np.median(np.linalg.norm(vectors[nearest], axis=1)))
@@ -469,9 +460,7 @@ show(lab_05.distances(from_prediction, {"between two words of the text": between
 # because of what relu added. Subtract the mean of what was added over the test words (one vector for all histories),
 # and what remains is, on average, the mean of the histories: its $V_n \hat x$ is much closer.
 #
-# **Expect** at least six of the eight most frequent words too high by more than 10 %, the worst by more than half. With
-# relu's mean contribution subtracted, **expect** none to be off by more than a quarter. And **expect** the model to be
-# right about as often as always guessing the most frequent word.
+# How often will the model be right, compared with always guessing the most frequent word?
 
 # %%
 top = np.argsort(-counts)[:8]
@@ -480,11 +469,11 @@ constant, transformer, taken_off = (
     (vectors[top] @ x_hat) / frequency - 1                                           # (8,): relative error
     for x_hat in (mean_vector, prediction.mean(axis=0), prediction.mean(axis=0) - added.mean(axis=0))
 )
-print("\nExplain 4: V x̂ read as probabilities, mean over the test words, and by how much it is off")
-print(f"  {'word':<8} {'frequency in training':>21} {'V x̂':>8} {'off':>7} {'without what relu added':>25}")
-for i, share, off, off_without in zip(top, frequency, transformer, taken_off):
-    word = shown(vocabulary.words[i])
-    print(f"  {word:<8} {share:>21.3f} {share * (1 + off):>8.3f} {off:>+7.0%} {off_without:>+25.0%}")
+table(("word", "frequency in training", "V x̂", "off", "without what relu added"),
+      [(shown(vocabulary.words[i]), share, share * (1 + off), off, off_without)
+       for i, share, off, off_without in zip(top, frequency, transformer, taken_off)],
+      ("{:.3f}", "{:.3f}", "{:+.0%}", "{:+.0%}"),
+      title="Explain 4: V x̂ read as probabilities, mean over the test words, and by how much it is off")  # fmt: skip
 expect("mean training vector: largest error of eight", below(0.01), abs(constant).max(), form="{:.1%}")
 expect("of the eight words, too high by over 10 %", at_least(6), np.sum(transformer > 0.1))
 expect("largest excess of the eight", above(0.5), transformer.max(), form="{:.0%}")
@@ -493,15 +482,12 @@ expect("largest error without what relu added", below(0.25), abs(taken_off).max(
 
 # %%
 right = test[:, -1]
-print(f"\n  {'how often is the right word guessed?':<42} {'nearest':>8} {'largest V x̂':>12}")
 most_frequent = np.mean(right == counts.argmax())
-print(f"  {'always the most frequent word':<42} {most_frequent:>8.1%}")
-shares = {}
-table = baselines["table: after the last word"](test)
-for name, guess in (("transformer", prediction), ("table: after the last word", table)):
-    by_distance, by_score = nearest_words(guess)[0], nearest_words(guess, by="product")[0]
-    shares[name] = np.mean(by_distance == right), np.mean(by_score == right)
-    print(f"  {name:<42} {shares[name][0]:>8.1%} {shares[name][1]:>12.1%}")
+shares = {name: [np.mean(nearest_words(guess, by)[0] == right) for by in ("distance", "product")]
+          for name, guess in (("transformer", prediction), (names[-1], baselines[names[-1]](test)))}  # fmt: skip
+print()
+table(("how often is the right word guessed?", "nearest", "largest V x̂"),
+      shares | {"always the most frequent word": most_frequent}, "{:.1%}")  # fmt: skip
 for name, (by_distance, by_score) in shares.items():
     expect(f"{name.split(':')[0]}: largest V x̂ − nearest", above(0.05), by_score - by_distance, form="{:.1%}")
 more_often_right = shares["transformer"][1] - most_frequent
@@ -520,16 +506,15 @@ show(lab_05.plane(vectors, counts, prediction[:1000], mean_vector, named), "05_p
 #
 # The vocabulary is that of the whole corpus, so every test word has a vector, even the 4.3 % of the test words that
 # never occur in the training part. No model can predict them. A squared error does not show that: their vectors are
-# almost zero, and so a small $\hat x$ is close to all of them. **Expect** them to have less than a third of the mean
-# error.
+# almost zero, and so a small $\hat x$ is close to all of them. Guess their error, compared with the mean.
 
 # %%
 error = ((prediction - target) ** 2).sum(axis=1)                                     # (words,)
 unseen = counts[right] == 0
-print("\nExplain 5: test words and how often they occur in training")
-print(f"  {'occurrences':<14} {'share':>7} {'n·test':>8}")
-for name, chosen in (("never", unseen), ("1 to 100", (counts[right] <= 100) & ~unseen), ("more", counts[right] > 100)):
-    print(f"  {name:<14} {chosen.mean():>7.1%} {error[chosen].mean():>8.4f}")
+groups = {"never": unseen, "1 to 100": (counts[right] <= 100) & ~unseen, "more": counts[right] > 100}
+table(("occurrences in training", "share of the test words", "n·test"),
+      {name: (chosen.mean(), error[chosen].mean()) for name, chosen in groups.items()}, ("{:.1%}", "{:.4f}"),
+      title="Explain 5: rare words")  # fmt: skip
 all_unseen = np.mean(counts[corpus.ids[len(words) :]] == 0)
 expect("test words that never occur in training", about(0.043, 0.0005), all_unseen, form="{:.1%}")
 expect("error of the unseen ones ÷ mean error", below(1 / 3), error[unseen].mean() / error.mean())

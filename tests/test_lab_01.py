@@ -27,19 +27,12 @@ def part(output, first, after):
     return output.split(first, 1)[1].split(after, 1)[0]
 
 
-@pytest.mark.parametrize(("lab", "least"), cases([("counting", 45)], [("smoothing", 50)]))
+@pytest.mark.parametrize(("lab", "least"), cases([("counting", 38)], [("smoothing", 51)]))
 def test_all_is_as_expected(lab, least, request):
     output = request.getfixturevalue(lab)
     met = re.search(r"^All (\d+) expectations met\.$", output, re.MULTILINE)
     assert met, [line for line in output.splitlines() if "✗" in line]
     assert int(met[1]) >= least
-
-
-def test_the_start_of_a_chain_is_counted_once(counting):
-    rows = part(counting, "the start counts as", "✓")
-    assert numbers("ln π  ", rows) == [1, -6.661, 0.667]
-    assert numbers("π + ln π, the slide", rows) == [1.649, -5.661, 0.732]
-    assert numbers("ln π twice", rows) == [0.5, -8.047, 0.667]
 
 
 def test_counts_prefixes_and_back_off(counting):
@@ -48,8 +41,9 @@ def test_counts_prefixes_and_back_off(counting):
     assert numbers("I will not go", counting) == [0, 38, 0, 2]
     assert "2 word(s) are not among the 14295 of the vocabulary: 'students'" in counting
     back_off = part(counting, "Back-off from", "What one word tells")
-    assert numbers("servants open their", back_off) == [0]
-    assert numbers("after servants open their", back_off) == numbers("after their", back_off)
+    times, *probabilities = numbers("servants open their", back_off)
+    assert times == 0
+    assert probabilities == numbers("their", back_off)[1:]
 
 
 def test_sparsity(counting):

@@ -31,15 +31,15 @@ def test_meets_its_expectations(lab, request):
 
 
 def test_one_hot(by_hand):
-    assert "bag: the movie film [0 0 0 1 1 1]" in by_hand
-    assert "bag: film the movie [0 0 0 1 1 1]" in by_hand
+    assert "bag: the movie film   [0 0 0 1 1 1]" in by_hand
+    assert "bag: film the movie   [0 0 0 1 1 1]" in by_hand
     assert numbers("movie – film", by_hand)[0] == 0
     assert numbers("movie – love", by_hand)[2] < 0.5
 
 
 def test_softmax_layer(by_hand):
     for word, score in (("books", 1.83), ("houses", -11.89), ("lamps", 12.92), ("stamps", -8.91)):
-        assert re.search(rf"^  {word} .* sum +{re.escape(str(score))}$", by_hand, re.MULTILINE)
+        assert re.search(rf"^  {word} .* {re.escape(str(score))}$", by_hand, re.MULTILINE)
     z = {"books": 1.8, "houses": -1.9, "lamps": 2.9, "stamps": -0.9}
     total = sum(map(math.exp, z.values()))
     for word, score in z.items():
@@ -82,11 +82,11 @@ def test_training(trained):
     rows = re.findall(r"^ +\d\.\d +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$", trained, re.MULTILINE)
     train, *_ = zip(*[map(float, row) for row in rows])
     assert train[-1] < train[0] - 0.3                                # by heart
-    sizes = {name: numbers(f"{name:<15}  4", trained) for name in ("sum", "maximum", "product", "two layers")}
+    sizes = {name: numbers(f"{name:<16}   4", trained) for name in ("sum", "maximum", "product", "two layers")}
     assert [size for size, *_ in sizes.values()] == [32, 32, 32, 4 * 32]
-    assert sizes["two layers"][2] - numbers("concatenation    4", trained)[2] == 32 * 32 + 32       # W (k, k) and b
+    assert sizes["two layers"][2] - numbers("concatenation      4", trained)[2] == 32 * 32 + 32       # W (k, k) and b
     for length in (1, 2, 4, 8):
-        size, weights, *_ = numbers(f"concatenation    {length}", trained)
+        size, weights, *_ = numbers(f"concatenation      {length}", trained)
         assert (size, weights) == (length * 32, length * 32 * 32)
 
 

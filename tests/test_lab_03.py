@@ -49,7 +49,7 @@ def test_bound(network):
     """In the table: γ‖Wh‖ from ‖Wh‖, the bound at d = 20 from that, and every length below it."""
     table = network[network.index("4. ‖v_d‖") : network.index("5. Size of")]
     for f, kind, gamma in (("tanh", "1.3 · rotation", 1), ("relu", "1.3 · rotation", 1), ("logistic", "8.0 · rotation", 0.25)):
-        stretch, _, product, length, bound, per_step = numbers(f"{f:<10}{kind}", table)
+        stretch, _, product, length, bound, per_step = numbers(f"{f:<8}   {kind}", table)
         assert product == pytest.approx(gamma * stretch)
         assert bound == pytest.approx(product**20, rel=0.1)
         assert length < bound
@@ -60,7 +60,7 @@ def test_gradients_measured(network):
     table = network[network.index("5. Size of") :]
 
     def per_step(activation, words, g):
-        return numbers(f"{activation}  {words:<8}{g:>4}", table)[-1]
+        return numbers(f"{activation}   {words:<5}   {g}", table)[-1]
 
     for g in (0.7, 1.0, 1.3, 2.0):
         assert per_step("relu", "quiet", g) == pytest.approx(g / np.sqrt(2), rel=0.1)        # half of the units are off
@@ -92,7 +92,7 @@ def test_memory(trained):
 @pytest.mark.exhaustive
 def test_writing_and_bad_input(trained):
     for words in (10, 100, 300, 1000):
-        few, _, many, _ = numbers(f"{words:,} ", trained[trained.index("words so far") :])
+        few, many = numbers(f"{words:,} ", trained[trained.index("words so far") :])
         assert (few, many) == (1, words)
     assert trained.count("the logits are not numbers (NaN)") == 2
     assert "the id 14295, expected ids from 0 to" in " ".join(trained.split())

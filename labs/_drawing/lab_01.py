@@ -20,7 +20,7 @@ def arrow(axes, start, end, label, place, bend=0.0):
 
 def draw_chain(axes, names, pi, A):
     """A Markov chain of two states as circles and arrows."""
-    axes.set(xlim=(-2.9, 2.9), ylim=(-1.75, 1.75), aspect="equal", title="The Markov chain from the counts")
+    axes.set(xlim=(-2.9, 2.9), ylim=(-1.75, 1.75), aspect="equal", title="Section 1: the chain from the counts")
     axes.axis("off")
     for x, s, color in ((-1.2, 0, "#F5D76E"), (1.2, 1, "#9CC3E6")):
         axes.add_patch(Circle((x, 0), 0.5, facecolor=color, edgecolor="0.25", linewidth=1.6))
@@ -59,7 +59,7 @@ def bigram_table(words, counts, probabilities):
         shade = np.sqrt(table)
         heat_map(each, shade, title, words, entries=entries, cmap="Blues", vmax=1.15 * shade.max())
         each.set(xlabel="next word w", ylabel="preceding word h")
-    figure.suptitle("Eight words of the bigram table (colour: square root of the entry)")
+    figure.suptitle("Section 2: eight words of the bigram table (colour: square root of the entry)")
     return figure
 
 
@@ -71,7 +71,7 @@ def sparsity(orders, c, words, grams, shares):
     sizes.semilogy(orders, grams, "o-", color=BLUE, label="different n-grams in it")
     for order, different in zip(orders, grams):
         note(sizes, f"{different:,}", (order, different), (0, -18), ha="center", fontsize=9, color=BLUE)
-    sizes.set(ylabel="n-grams (logarithmic)", title="The table grows, the text does not", xlim=(0.4, 7.6),
+    sizes.set(ylabel="n-grams (logarithmic)", title="Section 4: the table grows, the text does not", xlim=(0.4, 7.6),
               ylim=(1e1, 1e31))  # fmt: skip
     sizes.legend(frameon=False, loc="upper left")
     stacked_bars(parts, orders, shares, (BLUE, ORANGE, "#BBBBBB"))
@@ -102,7 +102,7 @@ def kneser_ney(occurs, company, pairs, worked, D):
             note(cloud, w, (occurs[w], company[w]), shift, ha=side, color=color, fontsize=10,
                  bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5})  # fmt: skip
     cloud.set(xlabel="occurrences of the word", ylabel="different words before it", xlim=(0.7, 1e5), ylim=(0.6, 1e4),
-              title="Same count, different company (each dot is a word, jittered)")  # fmt: skip
+              title="Section 1: same count, different company (each dot is a word, jittered)")  # fmt: skip
     cloud.legend(frameon=False, loc="upper left")
 
     for ((word, case), row), color in zip(worked.items(), (BLUE, RED, GREY)):
@@ -131,11 +131,11 @@ def smoothing(discounts, valley, best_D, orders, losses, uniform):
            (ORANGE, BLUE, PURPLE))  # fmt: skip
     choice.axvline(best_D, color=GREY, linestyle=":", linewidth=1)
     choice.set(xlabel="discount D", ylabel="cross-entropy in nats per word",
-               title=f"Validation words: D = {best_D} is chosen")  # fmt: skip
+               title=f"Section 1, validation words: D = {best_D} is chosen")  # fmt: skip
     styles, colors = ("s-", "^-", "v-", "o-", "D-"), (RED, ORANGE, PURPLE, BLUE, GREEN)
     curves(overview, orders, losses, styles, colors, markersize=5)
     level(overview, uniform, f"uniform, ln c = {uniform:.3f}", shift=(8, -12), color="0.35")
-    overview.set(xlabel="order K", title="Test words", ylim=(4.8, 9.9), xticks=orders)
+    overview.set(xlabel="order K", title="Section 2, test words", ylim=(4.8, 9.9), xticks=orders)
     overview.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.37), fontsize=9)
     curves(closer, orders[1:], {label: row[1:] for label, row in losses.items()}, styles, colors, legend=None,
            markersize=5)  # fmt: skip
@@ -157,7 +157,7 @@ def reciting(lengths, of_the_test):
            ("-", "--", "-"), (BLUE, RED, GREEN))  # fmt: skip
     over_time.legend(frameon=False, loc="upper left", ncols=2)
     over_time.set(xlabel="written word", ylabel="length of the passage, in words", yscale="log", ylim=(0.8, 600),
-                  title="Maximum likelihood: longest copied passage that ends at each word")  # fmt: skip
+                  title="Section 3, maximum likelihood: longest copied passage that ends at each word")  # fmt: skip
     for (name, by_order), color, marker in zip(lengths.items(), (BLUE, ORANGE), "o^"):
         for line, label, measure in (("-", "longest", np.max), (":", "mean", np.mean)):
             over_order.plot(orders, [measure(by_order[order]) for order in orders], marker + line, color=color,

@@ -8,7 +8,7 @@ import numpy as np
 def likeness(words, matrices):
     """Cosines of words, {title: (words, words)}"""
     figure, places = panels(1, 3, (11, 3.9))
-    figure.suptitle("How similar are two words?")
+    figure.suptitle("Section 1: how similar are two words?")
     for axes, (title, matrix) in zip(places, matrices.items()):
         entries = [[f"{value:.1f}".replace("-0.0", "0.0") for value in row] for row in matrix]
         image = heat_map(axes, matrix, title, words, rotation=45, entries=entries, cmap="PuOr_r", vmin=-1, vmax=1)
@@ -19,7 +19,7 @@ def likeness(words, matrices):
 def softmax_layer(words, series, right):
     """Bars over the words, {title: values}; the bar of the right word is red."""
     figure, places = panels(1, len(series), (11, 3.4))
-    figure.suptitle(f"A softmax layer, from scores to a gradient; “{right}” is the right word")
+    figure.suptitle(f"Section 2: a softmax layer, from scores to a gradient; “{right}” is the right word")
     for axes, (title, values) in zip(places, series.items()):
         drawn = axes.bar(words, values, color=[RED if word == right else "0.7" for word in words])
         axes.bar_label(drawn, fmt="%.2f" if abs(values).max() > 1 else "%.3f", padding=2, fontsize=9)
@@ -33,7 +33,7 @@ def softmax_layer(words, series, right):
 def compositions(phrases, composed):
     """Two phrases of three words, composed: {name: (2, numbers)}"""
     figure, places = panels(len(composed), 1, (10.5, 1.47 * len(composed)))
-    figure.suptitle(" and ".join(f"“{phrase}”" for phrase in phrases) + ", composed")
+    figure.suptitle("Section 3: " + " and ".join(f"“{phrase}”" for phrase in phrases) + ", composed")
     widest = max(e.shape[1] for e in composed.values())
     for axes, (name, e) in zip(places, composed.items()):
         size = e.shape[1]
@@ -61,10 +61,10 @@ def training(rows, lines, words, short_runs, times_over, few):
     loss_curves(left, rows, label="{}")
     left.set_ylim(min(*lines.values(), rows[-1]["train_loss"]) - 0.1, max(lines.values()) + 0.1)
     levels(left, lines, {label: GREY if "gram" in label else GREEN for label in lines})
-    left.set_title(f"{words:,} training words; dashed: on the test words")
+    left.set_title(f"Section 1, training: {words:,} words; dashed: test words")
     for (label, run), color in zip(short_runs.items(), (RED, BLUE)):
         loss_curves(right, run, times_over, label=f"{{}}, {label}", colors=(color, color), styles=("o--", "s-"))
-    right.set(title=f"Overfitting: only {few:,} words, read repeatedly", xlabel="times over the text")
+    right.set(title=f"Section 1, overfitting: only {few:,} words, read repeatedly", xlabel="times over the text")
     for axes in (left, right):
         axes.legend(frameon=False, fontsize=9)
     return figure
@@ -81,14 +81,14 @@ def windows(compared, bars, steps, lengths):
     left.set_xscale("log", base=2)
     left.set_xticks(tried, [str(length) for length in tried])
     left.minorticks_off()
-    left.set(title=f"Windows and compositions, {steps} steps each", xlabel="T, words in the window",
+    left.set(title=f"Section 1: windows and compositions, {steps} steps each", xlabel="T, words in the window",
              ylabel="test cross-entropy in nats per word")  # fmt: skip
     left.margins(y=0.15)
     figure.legend(*left.get_legend_handles_labels(), frameon=False, fontsize=9, ncols=5, loc="outside lower left")
     right.bar(range(len(lengths), 0, -1), lengths, color=BLUE)
     right.set_xticks(range(1, len(lengths) + 1))
     right.invert_xaxis()
-    right.set(title=f"T = {len(lengths)}: how much each position counts", xlabel="words back from the target",
+    right.set(title=f"T = {len(lengths)}: which positions count", xlabel="words back from the target",
               ylabel="mean length of $x_t W_t$")  # fmt: skip
     return figure
 
@@ -101,8 +101,8 @@ def word_vectors(words, group_of, groups, components):
         lowest, highest = places.min(0), places.max(0)
         spread_words(axes, words, 0.08 + 0.84 * (places - lowest) / (highest - lowest), [colors[g] for g in group_of])
         axes.spines[:].set_visible(True)
-        axes.set(title=f"{title}: two components, {share:.0%} of the variance", xlabel="first principal component",
-                 ylabel="second principal component")  # fmt: skip
+        axes.set(title=f"Section 2, {title}: two components, {share:.0%} of the variance",
+                 xlabel="first principal component", ylabel="second principal component")  # fmt: skip
     for name, color in zip(groups, colors):
         axes.plot([], [], "s", color=color, label=name)
     figure.legend(*axes.get_legend_handles_labels(), frameon=False, ncols=5, loc="outside lower center")

@@ -13,7 +13,8 @@ def row(vector, digits):
 
 def draw_unrolled(axes, x, states, da, from_above):
     """Three steps as boxes and arrows: the states forward, the gradients da backward."""
-    axes.set(xlim=(-0.6, 3.9), ylim=(-0.35, 2.35), title="Forward (blue) and backward (red) through three steps")
+    axes.set(xlim=(-0.6, 3.9), ylim=(-0.35, 2.35),
+             title="Section 2: forward (blue) and backward (red) through three steps")  # fmt: skip
     axes.axis("off")
     forward = {"arrowstyle": "->", "color": FORWARD, "lw": 1.6}
     backward = {"arrowstyle": "->", "color": BACKWARD, "lw": 1.6, "ls": "--"}
@@ -62,12 +63,12 @@ def powers(path, norms, radius, scaled):
     for t, shift in ((0, (7, 5)), (5, (-38, -4)), (10, (-44, 2))):
         note(spiral, f"t = {t}", path[t], shift)
     figure.colorbar(points, label="t, steps", shrink=0.8)
-    spiral.set(title="W$^t$ · (1, 0): it turns and shrinks", xlabel="first entry", ylabel="second entry",
+    spiral.set(title="Section 3: W$^t$ · (1, 0) turns and shrinks", xlabel="first entry", ylabel="second entry",
                aspect="equal", xlim=(-0.9, 1.4))  # fmt: skip
     decay.semilogy(norms, color=BLUE, label="‖W$^t$‖")
     decay.semilogy(radius**steps, "--", color="0.3", label=f"|λ|$^t$ = {radius:.3f}$^t$")
     decay.axhline(1, color="0.8", linewidth=1, zorder=0)
-    decay.set(title="The lecture's W", xlabel="t, steps", ylabel="norm (log scale)")
+    decay.set(title="Section 3: norms, the lecture's W", xlabel="t, steps", ylabel="norm (log scale)")
     for (r, values), color in zip(scaled.items(), (PURPLE, GREEN, RED)):
         three.semilogy(values, color=color, label=f"radius {r}")
         three.semilogy(r**steps, "--", color=color, linewidth=0.8)
@@ -79,7 +80,8 @@ def powers(path, norms, radius, scaled):
 
 def bound(lengths):
     """{(f, kind of Wh): (measured length, its bound) at distance 0, 1, …}"""
-    figure, both = panels(1, 2, (11, 4.6), sharey=True)
+    figure, both = panels(1, 2, (11, 4.8), sharey=True)
+    figure.suptitle("Section 4: a gradient's length, measured (solid), and at most (γ‖Wh‖)$^d$ (dashed)")
     colors = (PURPLE, GREEN, RED, BLACK)
     shown = {"tanh": ("0.7 · rotation", "1.0 · rotation", "1.3 · rotation", "random"),
              "logistic": ("2.8 · rotation", "4.0 · rotation", "8.0 · rotation", "16.0 · rotation")}  # fmt: skip
@@ -88,8 +90,7 @@ def bound(lengths):
             measured, most = lengths[f, kind]
             axes.semilogy(measured, color=color, linewidth=1.8, label=f"Wh = {kind}")
             axes.semilogy(most, "--", color=color, linewidth=1, zorder=3)
-        axes.set(title=f"{f}: measured (solid), and at most (γ‖Wh‖)$^d$ (dashed)", xlabel="distance d, steps",
-                 ylim=(1e-13, 1e13))  # fmt: skip
+        axes.set(title=f, xlabel="distance d, steps", ylim=(1e-13, 1e13))
         axes.legend(frameon=False, fontsize=9, ncols=2, loc="lower left")
     both[0].set_ylabel("‖v$_d$‖ / ‖v‖ (log scale)")
     return figure
@@ -102,11 +103,11 @@ def gradient_by_distance(reach):
     for axes, activation in zip(both, ("tanh", "relu")):
         for (name, loudness, g), part in reach.items():
             if name == activation:
-                loud = ", loud words" if loudness == 1 else ""
+                loud = ", loud words" if loudness == "loud" else ""
                 axes.semilogy(part, ":" if loud else "-", color=colors[g], label=f"g = {g}{loud}", linewidth=1.8)
         for g in (0.7, 1.0, 1.3, 2.0) if activation == "relu" else (0.7, 1.0, 1.3):
             axes.semilogy(g ** np.arange(float(len(part))), "--", color=colors[g], linewidth=0.8)
-        axes.set(title=f"{activation} (dashed: g$^d$)", xlabel="distance d, words", ylim=(1e-20, 1e16))
+        axes.set(title=f"Section 5, {activation} (dashed: g$^d$)", xlabel="distance d, words", ylim=(1e-20, 1e16))
         axes.legend(frameon=False, fontsize=9, ncols=2, loc="upper left")
     both[0].set_ylabel("gradient, relative to that at d = 0 (log scale)")
     return figure
@@ -123,7 +124,8 @@ def exploding(runs):
         if not np.isfinite(losses[-1]):
             note(left, "NaN\nfrom here on", (at[finite][-1], norms[finite].max()), (8, -6), color=color, va="top")
     level(left, 1, "clipped to 1", place=1, shift=(-2, 4))
-    left.set(title="Norm of all gradients, before clipping", xlabel="step", xlim=(0, steps), ylabel="‖∇J‖ (log scale)")
+    left.set(title="Section 5: norm of all gradients, before clipping", xlabel="step", xlim=(0, steps),
+             ylabel="‖∇J‖ (log scale)")  # fmt: skip
     right.set(title="Training loss (cut off at 9)", xlabel="step", xlim=(0, steps), ylim=(2.5, 9),
               ylabel="cross-entropy in nats per word")  # fmt: skip
     left.legend(frameon=False, loc="upper right")
@@ -143,7 +145,7 @@ def memory(reaches, distances, lost):
         left.semilogy(np.exp(np.log(np.maximum(gradients, 1e-300)).mean(0)), color=color, label=name, linewidth=1.8)
         left.fill_between(np.arange(gradients.shape[1]), low, high, color=color, alpha=0.2, linewidth=0)
     level(left, 1.2e-7, "float32's precision", shift=(8, -12), color="0.5")
-    left.set(title="How far back the gradient reaches", xlabel="distance d, words", ylim=(None, 10),
+    left.set(title="Section 3: how far back the gradient reaches", xlabel="distance d, words", ylim=(None, 10),
              ylabel="gradient, relative to that at d = 0 (log scale)")  # fmt: skip
     left.legend(frameon=False, title="geometric mean, and 80 % of the places", loc="upper right")
     for (name, rows), color, shift in zip(lost.items(), (RED, PURPLE), (0.97, 1.03)):
@@ -154,7 +156,7 @@ def memory(reaches, distances, lost):
     right.axvspan(20, 30, color="0.9", zorder=0)
     note(right, "20–30 words,\nCS685's remark", (24.5, 0.5), xycoords=("data", "axes fraction"), ha="center",
          color="0.35")  # fmt: skip
-    right.set(title="How far back the model uses its words", xlabel="true words kept, d (log scale)", xscale="log",
+    right.set(title="How far back it uses its words", xlabel="true words kept, d (log scale)", xscale="log",
               ylabel="loss added, nats per word (± 2 standard errors)")  # fmt: skip
     right.set_xticks(distances, distances)
     right.minorticks_off()
@@ -172,7 +174,8 @@ def proctor(right):
     level(axes, 0.5, "½: the person is not seen, or not remembered", place=1, shift=(-2, -14))
     axes.axvline(3, color="0.8", linewidth=1, zorder=0)
     note(axes, "as far as the\nwindow of 12 reaches", (3, 0.25), (5, 0), color="0.35")
-    axes.set(title="Exams after a proctor, books after a teacher", xlabel="words of filler between clock and students",
-             ylabel="p(the right word), mean", ylim=(0, 1.05))  # fmt: skip
+    axes.set(title="Section 2: exams after a proctor, books after a teacher",
+             xlabel="words of filler between clock and students", ylabel="p(the right word), mean",
+             ylim=(0, 1.05))  # fmt: skip
     axes.legend(frameon=False, loc="lower right")
     return figure

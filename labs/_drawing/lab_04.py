@@ -31,7 +31,8 @@ def zipf(counts, named):
     axes.loglog(rank, counts[9] * 10 / rank, "--", color="0.5", linewidth=1, label="proportional to 1/r")
     for word, count in named.items():
         note(axes, word, ((counts > count).sum() + 1, count), (6, 5), fontsize=10)
-    axes.set(title="Counts of the words of the corpus", xlabel="rank r", ylabel="occurrences", ylim=(None, 2e5))
+    axes.set(title="Task 6.1: counts of the words of the corpus", xlabel="rank r", ylabel="occurrences",
+             ylim=(None, 2e5))  # fmt: skip
     axes.legend(frameon=False)
     return figure
 
@@ -42,11 +43,11 @@ def eigenvalues(values, predicted, counts):
     rank = np.arange(1, len(values) + 1)
     curves(left, rank, {"eigenvalue λ_r of C": values, "prediction from counts alone": predicted,
                         "count of the r-th word": counts}, ("-", "--", ":"))  # fmt: skip
-    left.set(xscale="log", yscale="log", title="Eigenvalues of C, and the counts of words", xlabel="r")
+    left.set(xscale="log", yscale="log", title="Aside: eigenvalues of C, and counts", xlabel="r")
     curves(right, rank, {"prediction": predicted / values - 1, "count of the r-th word": counts / values - 1},
            ("--", ":"), colors=(ORANGE, GREEN))  # fmt: skip
     right.axhline(0, color="0.6", linewidth=0.8)
-    right.set(xscale="log", title="Relative error", xlabel="r", ylim=(-0.8, 0.8))
+    right.set(xscale="log", title="Aside: relative error", xlabel="r", ylim=(-0.8, 0.8))
     return figure
 
 
@@ -62,7 +63,7 @@ def energy(counts, kept, last_value, over_words, over_text, named):
         shift, side = ((6, -3), "left") if word.isupper() else ((-5, 5), "right")
         axes.plot(counts[i], kept[i], "o", markersize=4, color="k")
         note(axes, word, (counts[i], kept[i]), shift, ha=side)
-    axes.set(title="What 256 eigenvectors keep of each word", xlabel="occurrences of the word",
+    axes.set(title="PCA: what 256 eigenvectors keep of each word", xlabel="occurrences of the word",
              ylabel="energy kept, ‖ẽ‖²", xscale="log")  # fmt: skip
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(0.01, 0.5))
     return figure

@@ -5,9 +5,10 @@ from _drawing import BLUE, GREEN, ORANGE, bars, curves, heat_map, panels
 import numpy as np
 
 
-def step(labels, weights, gradient):
+def step(title, labels, weights, gradient):
     """The last card's attention, {head: weights (T,)}, and the size of the gradient that reaches each card (T,)"""
-    figure, (left, right) = panels(1, 2, (9, 3))
+    figure, (left, right) = panels(1, 2, (9, 3.3))
+    figure.suptitle(title)
     places = np.arange(len(labels))
     bars(left, labels, weights, colors=(BLUE, ORANGE))
     left.set(title="weight of each card for the last one", ylim=(0, 1.05))

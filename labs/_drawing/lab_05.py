@@ -14,7 +14,7 @@ def training(rows, n, baselines):
     loss_curves(axes, rows, scale=n, label="transformer, {}")
     for (name, loss), color in zip(baselines.items(), ("0.6", "0.2", GREEN)):
         axes.axhline(loss, color=color, linestyle="--", linewidth=1.2, label=f"{name}, validation {loss:.3f}")
-    axes.set(title="Squared error of the next word's vector", ylabel="n · MSE")
+    axes.set(title="Task 6.5: squared error of the next word's vector", ylabel="n · MSE")
     axes.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.42))
     return figure
 
@@ -27,7 +27,7 @@ def distances(filled, outline):
         axes.hist(values, bins, alpha=0.6, color=color, label=label)
     for label, values in outline.items():
         axes.hist(values, bins, histtype="step", color="k", label=label)
-    axes.set(title="Distances in the space of word vectors", xlabel="distance", ylabel="test words")
+    axes.set(title="Explain 3: distances in the space of word vectors", xlabel="distance", ylabel="test words")
     axes.legend(frameon=False)
     return figure
 
@@ -40,6 +40,6 @@ def plane(vectors, counts, predictions, mean, named):
     axes.plot(*mean[:2], "x", color=RED, markersize=9, markeredgewidth=2, label="mean training vector")
     for word, i in named.items():
         note(axes, MARKS.get(word, word), vectors[i, :2], (-4, 13), fontsize=10)
-    axes.set(title="Word vectors and predictions", xlabel="x₁", ylabel="x₂", ylim=(None, 1.05))
+    axes.set(title="Explain 4: word vectors and predictions", xlabel="x₁", ylabel="x₂", ylim=(None, 1.05))
     axes.legend(frameon=False)
     return figure
