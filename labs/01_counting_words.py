@@ -136,6 +136,10 @@ expect("ln P of the ten days, nats", about(-6.661, within=0.0005), best)
 # Sum over s', and the constraint says $\lambda = \sum_{s'} N(s, s')$, the transitions from s: count and divide. It is a
 # maximum, and the only one, because a sum of logarithms is concave. π follows in the same way.
 #
+# Another way to the same numbers is the definition of a conditional probability, with shares of the data in place of
+# probabilities: $P(x_{t+1} \mid x_t) = P(x_t, x_{t+1}) / P(x_t)$ is how often the pair occurs, divided by how often the
+# first day occurs with a day after it. The likelihood says why nothing else would be better.
+#
 # In words: at the maximum all entries of a row have the same slope, λ, so moving probability from one to another gains
 # nothing. **Expect** a slope of 5 in the sunny row; which one in the rainy row?
 

@@ -304,9 +304,9 @@ show(lab_02.training(history.rows, lines, len(train), by_dropout, times_over, le
 # %% [markdown]
 # ### Concatenation, sum or mean, and how long a window?
 #
-# We compare nine short training runs with the same steps, batches and rates: concatenation with T = 1, 2, 4, 8; the
-# other four compositions with T = 4; and concatenation with a second hidden layer of k units. A model with T = 1 sees
-# as much as a bigram model, with T = 2 as much as a trigram model.
+# We compare ten short training runs with the same steps, batches and rates: concatenation with T = 1, 2, 4, 8; the
+# other four compositions with T = 4; and concatenation with a second hidden layer of k units, and with relu in place of
+# tanh. A model with T = 1 sees as much as a bigram model, with T = 2 as much as a trigram model.
 #
 # Guess the order of sum, mean and concatenation, and where T = 1 will be. The order of four words matters, and most of
 # all *which word is the last*. (Sum and mean are the same model: W can compensate for the factor 1/T. Only the training
@@ -321,9 +321,10 @@ show(lab_02.training(history.rows, lines, len(train), by_dropout, times_over, le
 compared = {}
 for composition, length in (
     ("concatenation", 1), ("concatenation", 2), ("concatenation", 4), ("concatenation", 8), ("sum", 4), ("mean", 4),
-    ("maximum", 4), ("product", 4), ("two layers", 4),
+    ("maximum", 4), ("product", 4), ("two layers", 4), ("relu", 4),
 ):  # fmt: skip
-    options = {"hidden_layers": 2} if composition == "two layers" else {"composition": composition}
+    options = {"two layers": {"hidden_layers": 2}, "relu": {"activation": "relu"}}
+    options = options.get(composition, {"composition": composition})
     each = new_model(train, T=length, **options)
     run = learn(each, train, COMPARED, COMPARED // 2, batch)
     compared[composition, length] = each, cross_entropy(each, test, MOST), run.best_validation_loss
@@ -349,6 +350,7 @@ expect("T = 4 and 8: greatest difference from T = 2", below(0.06), longer, quick
 expect("maximum worse than sum by", between(0.01, 0.1), tested["maximum", 4] - tested["sum", 4], quick=None)
 expect("product worse than the unigram model by", about(0.05, within=0.03), tested["product", 4] - unigram, quick=None)
 expect("gain of a second hidden layer", about(0.03, within=0.02), by_T[4] - tested["two layers", 4], quick=None)
+expect("relu in place of tanh: difference", below(0.1), abs(by_T[4] - tested["relu", 4]), quick=below(0.2))
 
 # %% [markdown]
 # ### Which positions count most?
@@ -601,5 +603,5 @@ expect("the first T at which W is larger than E and U", 336, others // per_place
 #
 # Next: Lab 03 reads word after word with one set of weights, whatever the length.
 #
-# **Try:** `activation="relu"`; the product of vectors that start near 1; n = 16 or 256; `train_embeddings=False`, so
+# **Try:** the product of vectors that start near 1; n = 16 or 256; `train_embeddings=False`, so
 # that the vectors stay random; eigenvectors as in Lab 04 to start from; T = 16 with dropout (and REACH = 16).

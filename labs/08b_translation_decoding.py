@@ -41,6 +41,7 @@ from mini_tf.data.french.lexicon import COLOURS, MASSES, NOUNS
 from mini_tf.decoding import translations
 from mini_tf.metrics import bleu, corpus_bleu, log_softmax_at
 from mini_tf.models import Translator
+from mini_tf.models.counting import LogisticRegression
 from mini_tf.models.translator import CachedWriter
 from mini_tf.progress import training_progress
 from mini_tf.text.sentences import EOS, SOS, UNK
@@ -419,6 +420,43 @@ later = np.triu(np.ones((len(written), len(written)), bool), 1)
 expect("decoder: weight on later words", 0, maps[title]["decoder"][..., later].sum())
 off = max(abs(weights.sum(-1) - 1).max() for weights in maps[title].values())
 expect("all three: largest |sum of a row − 1|", at_most(1e-5), off)
+
+# %% [markdown]
+# ### What the full stop knows
+#
+# A *linguistic probe* asks what a vector encodes: a logistic regression has to read a property of the sentence from it.
+# We probe the full stop. Its own word vector is the same in every sentence; whatever it knows of the other words has
+# come to it by the encoder's attention. Does the sentence have *pas*? Is the first article feminine, *la* or *une*, or
+# masculine, *le* or *un*? Is there a plural article, *les* or *des*?
+#
+# From $X_0$, the full stop's vector and its position, a probe can only guess by the length of the sentence. **Expect**
+# little more than the share of the more frequent answer there. How much will the full stop know after each layer? The
+# second half of the test sentences tests the probe, the first half trains it.
+
+# %%
+GENDER = {"la": True, "une": True, "le": False, "un": False}
+PROPERTIES = {
+    "pas": lambda french: "pas" in french,
+    "first article feminine": lambda french: next((GENDER[word] for word in french if word in GENDER), None),
+    "a plural": lambda french: bool({"les", "des"} & set(french)),
+}
+declared = [french for french, _ in bitext.test if french[-1] == "."]
+stops = [np.array([X[0, -1] for X in model.encoder.after_each_layer(bitext.french.encode(french)[None])])
+         for french in declared]                         # of each sentence (L + 1, n)
+read = {}
+for name, has in PROPERTIES.items():
+    asked = [(X, has(french)) for X, french in zip(stops, declared) if has(french) is not None]
+    X, y = np.array([X for X, _ in asked]), np.array([answer for _, answer in asked], int)
+    half = len(y) // 2
+    probes = [LogisticRegression(X[:half, layer], y[:half], 2, standardize=True) for layer in range(X.shape[1])]
+    right = [np.mean(probe.predict(X[half:, layer]) == y[half:]) for layer, probe in enumerate(probes)]
+    read[name] = [max(y[half:].mean(), 1 - y[half:].mean()), *right]
+print()
+table(("the full stop knows", "guessing", *(f"X_{layer}" for layer in range(len(stops[0])))), read, "{:.0%}",
+      "Linguistic probes: right for so many of the test sentences")  # fmt: skip
+for name, (guess, first, *_, last) in read.items():
+    expect(f"{name}: X_0 − guessing", below(0.15), first - guess, form="{:.2f}")
+    expect(f"{name}: last layer", above(0.9), last, quick=above(0.6), form="{:.0%}")
 
 # %% [markdown]
 # ## Experiment 5: beam search
