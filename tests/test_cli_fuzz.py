@@ -80,3 +80,14 @@ def test_a_command_line_is_done_or_refused_in_a_line(folder, line):
     assert "Traceback" not in said + out.getvalue(), line
     if code == 2 and said.startswith("error: "):         # a list of planted bugs to choose from takes a line each
         assert said.count("\n") <= 20, (line, said)
+
+
+def test_a_closed_standard_input_is_named(folder, monkeypatch, capsys):
+    """As of `mini-tf translate RUN <&-`"""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["mini-tf", "translate", "translate"])
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2
+    assert "standard input, and nothing is sent there" in " ".join(capsys.readouterr().err.split())

@@ -74,7 +74,7 @@ def translate(
     model, vocabularies = opened(run, "translate", device)
     if sentence is not None:
         batches: Iterable[list[str]] = [[sentence]]
-    elif file is None and sys.stdin.isatty():
+    elif file is None and sys.stdin is not None and sys.stdin.isatty():
         batches = ([line] for line in sys.stdin)         # each is translated as soon as it is typed
     else:
         batches = [read_text(file or STANDARD, "a file of sentences", "sentences").splitlines()]
