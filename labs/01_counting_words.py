@@ -136,12 +136,15 @@ expect("ln P of the ten days, nats", about(-6.661, within=0.0005), best)
 # Sum over s', and the constraint says $\lambda = \sum_{s'} N(s, s')$, the transitions from s: count and divide. It is a
 # maximum, and the only one, because a sum of logarithms is concave. π follows in the same way.
 #
+# In words: at the maximum all entries of a row have the same slope, λ, so moving probability from one to another gains
+# nothing.
+#
 # Another way to the same numbers is the definition of a conditional probability, with shares of the data in place of
 # probabilities: $P(x_{t+1} \mid x_t) = P(x_t, x_{t+1}) / P(x_t)$ is how often the pair occurs, divided by how often the
-# first day occurs with a day after it. The likelihood says why nothing else would be better.
+# first day occurs with a day after it. What the likelihood adds is the reason: no other numbers make the data as
+# probable.
 #
-# In words: at the maximum all entries of a row have the same slope, λ, so moving probability from one to another gains
-# nothing. **Expect** a slope of 5 in the sunny row; which one in the rainy row?
+# **Expect** a slope of 5 in the sunny row; which one in the rainy row?
 
 # %%
 slopes = np.zeros((2, 2))
@@ -313,8 +316,8 @@ expect("the model, largest difference", at_most(1e-12), max(abs(p - [divided[w] 
 
 # %% [markdown]
 # The method fails in two ways. **First**, the numerator can be 0. Then the n-gram is impossible, and so is every text
-# that contains it, because one factor of 0 makes the whole product 0. Three ordinary phrases are impossible, although
-# the test text has them five times.
+# that contains it, because one factor of 0 makes the whole product 0. Three ordinary phrases come out as impossible,
+# although the test text has them five times in all.
 
 # %%
 test_fours = Counter(zip(*(tokens[first_test + i :] for i in range(4))))
@@ -328,8 +331,8 @@ expect("most probable of these phrases: p", 0, max(p_of.values()))
 expect("times that the test text has them", 5, sum(test_fours[phrase] for phrase in PHRASES))
 
 # %% [markdown]
-# **Second**, the denominator can be 0, and 0/0 says nothing at all. In the lecture's own prefix, Shakespeare has one of
-# the three words.
+# **Second**, the denominator can be 0, and 0/0 says nothing at all. Of the three words of the lecture's own prefix,
+# Shakespeare has one.
 #
 # <details><summary>A slip of the slide on longer histories</summary>
 #

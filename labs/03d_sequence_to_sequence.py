@@ -8,7 +8,7 @@
 # [arXiv:1508.04025](https://arxiv.org/abs/1508.04025) (multiplicative attention).
 #
 # One recurrent network reads a sentence, a second one writes its translation. All that passes between them is one
-# vector, so whatever the second is to know of the sentence has to fit in there. You will
+# vector, so all that the second is to know of the sentence has to fit into it. You will
 #
 # - measure what that costs, with longer and longer sentences,
 # - compute a step of attention by hand, multiplicative and additive, forward and backward, and check it,
@@ -56,15 +56,15 @@ QUICK = quick_mode("Lab 03d: sequence to sequence by recurrent networks, without
 # \pi_u = \operatorname{softmax}(\Phi_u \cdot E^\top)
 # $$
 #
-# and its cell $c_0$ likewise. It reads the word $y_{u-1}$ written before, [SOS] at first, and gives the probabilities
-# of the next one, up to [EOS]; E is the table of its own word vectors. This is `RecurrentTranslator` with
+# and its cell $c_0$ starts likewise. It reads the word $y_{u-1}$ written before, [SOS] at first, and gives the
+# probabilities of the next one, up to [EOS]; E is the table of its own word vectors. This is `RecurrentTranslator` with
 # `attention="none"`.
 #
 # **Teacher forcing.** In training the decoder reads the *right* words so far, not those that it would have written.
 # So all words of a translation are learned in one pass.
 #
 # The task: random letters out of 16, which the decoder has to write backwards. There is nothing to translate and
-# nothing to guess: a letter is known, or it is right 1 time in 16. In a string of S letters are 4·S bits.
+# nothing to guess: a letter that is not known is right 1 time in 16. A string of S letters holds 4·S bits.
 
 # %%
 LETTERS, FIRST = 16, 3                                   # ids 0, 1, 2 are [SOS], [EOS], [UNK]
@@ -103,16 +103,16 @@ def right_by_place(model, S, many=300):
 
 # %% [markdown]
 # The source names the drawback: "the effect of the earlier words gets diminished over time (all the input information
-# is encoded into just one single vector)". **Expect** the letters of strings of 4 to be right in 95 cases of 100 or
-# more, and fewer than half of those of 24. **Expect** the first letter that is written, the last one read, to be right
-# more often, by 0.2 or more, than those of the middle, which are far from both ends.
+# is encoded into just one single vector)". **Expect** at least 95 % of the letters of strings of 4 to be right, and
+# fewer than half of those of strings of 24. And **expect** the first letter written, which is the last one read, to be
+# right more often than those in the middle, by 0.2 or more.
 #
 # Is the vector too small? **Expect** one of twice the size, with three times the parameters, to gain about 0.1 on 24
-# letters, and to lose the long strings all the same. (64 numbers in float32 have far more than 96 bits and could hold
-# 24 letters; but in 800 steps training does not find out how.)
+# letters, and to fail on long strings all the same. (64 numbers in float32 have far more than 96 bits and could hold 24
+# letters; but 800 training steps do not find out how.)
 #
-# And **expect** much less to be right, by 0.1 or more, when the model reads what it wrote itself: a wrong letter leads
-# it astray.
+# And **expect** fewer letters to be right, by 0.1 or more, when the model reads what it wrote itself: a wrong letter
+# leads it astray.
 
 # %%
 models, right = {}, {}                                   # {name: model}, {name: {S: (S,)}}
@@ -157,9 +157,9 @@ expect("k = 64: given the right letters − its own", above(0.1), whole(small, L
 # \Phi = \tanh([h, \text{context}] \cdot W' + b')
 # $$
 #
-# The source takes the dot product $h \cdot z_j^\top$. It supposes that both networks happen to mean the same by each
-# entry. A learned matrix between them lifts that (**multiplicative**, Luong), and so does a small network with one
-# hidden layer (**additive**, Bahdanau, the older one):
+# The source takes the dot product $h \cdot z_j^\top$. That supposes that both networks happen to mean the same by each
+# entry. A learned matrix between the two needs no such luck (**multiplicative**, Luong), nor does a small network with
+# one hidden layer (**additive**, Bahdanau, the older of the two):
 #
 # $$
 # s_j = h \cdot W \cdot z_j^\top \qquad \text{or} \qquad s_j = \tanh(h \cdot W + z_j \cdot U) \cdot v^\top
@@ -172,7 +172,7 @@ expect("k = 64: given the right letters − its own", above(0.1), whole(small, L
 # dz_j = A_j \cdot d\text{context} + ds_j \cdot q \quad \text{with } q = h \cdot W
 # $$
 #
-# for the multiplicative score. **Expect** a PASS for both, and the context and the gradients of mini_tf's layers.
+# for the multiplicative score. **Expect** PASS for both, and the same contexts and gradients as from mini_tf's layers.
 
 # %%
 def multiplicative(h, z, W):
@@ -229,8 +229,8 @@ for f, kind in ((multiplicative, MultiplicativeAttention), (additive, AdditiveAt
 #
 # ## 3. The way out
 #
-# The same task, k = 64. **Expect** both kinds of attention to write 97 % of the letters of the longest strings right,
-# with a third of the parameters of the larger network without it.
+# The same task, k = 64. **Expect** both kinds of attention to get at least 97 % of the letters of the longest strings
+# right, with about a third of the parameters of the larger network without attention.
 #
 # No one tells the model where to look. **Expect** it to look at the right letter all the same: the largest weight in a
 # row is on the letter that is about to be written.
@@ -251,16 +251,17 @@ show(lab_03d.by_length_and_place(right, LONGEST), "03d_bottleneck")
 # %% [markdown]
 # ## 4. French to English
 #
-# Sentences of a grammar, with their translations; no test sentence is in the training part (Lab 08, section 3). The
-# model is the preset `translate-rnn`, smaller: an LSTM with multiplicative attention.
+# A grammar generates sentences with their translations; no test sentence is in the training part (Lab 08, section 3).
+# The model is a smaller version of the preset `translate-rnn`: an LSTM with multiplicative attention.
 #
-# To write, we need the most probable sentence, and there are far too many to try them all. **Greedy** decoding takes
-# the most probable word at each step, and can never take it back. **Beam search** keeps the w most probable beginnings.
-# Both are `mini_tf.decoding`'s, the same for every translator: all it asks of a model is the scores of the next word,
-# and a recurrent decoder only has to keep its states. (Lab 08b writes the search by hand, and measures w.)
+# To translate, we need the most probable sentence, and there are far too many to try them all. **Greedy** decoding
+# takes the most probable word at each step, and can never take it back. **Beam search** keeps the w most probable
+# beginnings. Both are in `mini_tf.decoding`, the same for every translator: all that is asked of a model is the scores
+# of the next word, and a recurrent decoder only has to keep its states. (Lab 08b writes the search by hand, and
+# measures w.)
 #
-# **Expect** a BLEU above 90, and the beam's sentences to be as probable as the greedy ones or more, and nearly the
-# same ones.
+# **Expect** a BLEU above 90, and the beam's sentences to be at least as probable as the greedy ones, with nearly the
+# same BLEU.
 
 # %%
 preset = TRANSLATION["translate-rnn"]
@@ -295,9 +296,9 @@ expect("width 5 is no less probable than greedy", at_least(0.98), no_less, quick
 # The source draws the weights of each word written over the words read. A row is named after the word **about to be
 # written**: A is computed from the state that has read the word before it.
 #
-# Is the word with the largest weight the one being translated? For nouns and colours the grammar's lexicon tells.
-# Colours follow the noun in French, so that the word at the same place is wrong more often than not. **Expect** 95 % or
-# more for both.
+# Is the word with the largest weight the one being translated? For nouns and colours the grammar's lexicon can tell. In
+# French, colours follow the noun, so the word at the same place is wrong more often than not. **Expect** the largest
+# weight to be right for 95 % or more of both.
 
 # %%
 LEXICON = {                                              # {(French, English), …}
@@ -353,15 +354,15 @@ show(lab_03d.maps(shown), "03d_maps")
 #
 # - A fixed vector is a bottleneck: the longer the sentence, the less of it arrives. In the same training, a larger one
 #   moves the limit and does not remove it.
-# - Attention keeps a state for each word read, and looks at them by a softmax of scores. It costs U·S scores, and a
-#   gradient has a path of one step to each word.
+# - Attention keeps a state for each word read, and weights them by a softmax of scores. That costs U·S scores, and
+#   gives the gradient a path of one step to each word.
 # - Multiplicative scores are one product of matrices; additive ones need a tanh for each pair of words. Here they do
 #   equally well.
-# - In training the model reads right words, in use its own; without attention, that costs it more than half of the
-#   letters.
+# - In training the model reads the right words, in use its own; without attention, it then loses more than half of the
+#   letters that it would have had right.
 # - What is read and what is written are still one word after the other. The transformer keeps attention and gives up
-#   the recurrence (Labs 04b to 08). `translation.md` compares the two on the same sentences;
-#   `ladder.md` has how fast each network learns the same words.
+#   the recurrence (Labs 04b to 08). `translation.md` compares the two on the same sentences; `ladder.md` shows how fast
+#   each learns from the same words.
 #
 # **Try:** the string as it is instead of backwards. Train on strings of up to 16 letters and test on 24: which of the
 # models can do that? `"cell": "gru"`. `"attention": "none"` for French: BLEU and the sentences it writes. A map of a

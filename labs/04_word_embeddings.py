@@ -589,8 +589,8 @@ show(lab_04.coefficients(lines, n), "04_pca_coefficients")
 # from −∞ to +∞, and in between it falls. So it is 1 exactly once between any two neighbouring counts, and once above
 # the largest: **the eigenvalues of M interlace with the counts**. M's $\lambda_2$ lies between the counts of the second
 # and the first word, its $\lambda_{100}$ between those of the 100th and the 99th, which are 316 and 319, however large
-# the factor 10/N is. (A count shared by m words is itself an eigenvalue, m − 1 times.) Only $\lambda_1$ has no upper
-# bound, and it does move far above the largest count.
+# the factor 10/N is. (A count shared by m words is itself an eigenvalue, m − 1 times.) Only $\lambda_1$ has no count
+# above it, and it does lie far above the largest.
 
 # %%
 def model_eigenvalues(q, strength, number):
@@ -632,10 +632,10 @@ show(lab_04.eigenvalues(values, predicted, counts[by_count[:n]]), "04_eigenvalue
 #
 # The model says $v_i \propto q_i/(\lambda - q_i)$: an eigenvector of M is concentrated on the few words whose count is
 # close to λ. The real ones mix about ten words: the word with the largest entry of $v_r$, for $r \ge 20$, holds a
-# quarter of its squared length ($V_{ir}^2$), where the model predicts four fifths. The eigenvalues are close, 1 to 4
-# apart around r = 100, and what the model leaves out, which words *really* stand near which, only has to be larger than
-# such a gap in order to rotate two eigenvectors into each other. That changes the eigenvalues little, and the span of
-# all 256 vectors hardly at all: the axes of the 200 most frequent words lie almost entirely within it.
+# quarter of its squared length ($V_{ir}^2$), where the model predicts four fifths. Around r = 100 the eigenvalues are
+# only 1 to 4 apart. What the model leaves out, which words *really* stand near which, need only be larger than such a
+# gap to rotate two eigenvectors into each other. That changes the eigenvalues little, and the span of all 256 vectors
+# hardly at all: the axes of the 200 most frequent words lie almost entirely within it.
 
 # %%
 squares = V[:, 19:] ** 2                                                             # (c, n − 19)

@@ -212,9 +212,9 @@ expect("the answers are the words from number T on", True, np.array_equal(answer
 #
 # The vocabulary is that of the whole corpus, so the test has no unknown words by construction. But some of its words
 # never occur before it. Good and Turing's estimate says how many, from the text before the test: the probability that
-# the next word is new is the share of the words so far that occurred only once, 2.4 %. Is that the share of the test
-# words that are new, each counted once? How many are there if every occurrence counts? And how many in the last third
-# of the test, which is the beginning of another play, The Tempest, with names of its own?
+# the next word is new is the share of the words so far that occurred only once, 2.4 %. Is that the share of new words
+# in the test, if each is counted once? What is it if every occurrence counts? And what is it in the last third of the
+# test, which is the beginning of another play, The Tempest, with names of its own?
 
 # %%
 print("\nTask 6.7: the split")
@@ -322,8 +322,8 @@ show(lab_06.overfitting(rounds, losses, len(few), unigram), "06_overfitting")
 #
 # All that a model can learn about a word that is not in the training text is that the word is rare. Is its loss for
 # these words above 9.568 or below? Memorization would show in the other words, when words of equal frequency are
-# compared: **expect** to see it in those that occur up to 500 times. But the most frequent words make up for most of
-# that: **expect** about a tenth of a nat over all seen words together.
+# compared: **expect** to see it in those that occur up to 500 times. But the most frequent words offset most of that:
+# **expect** about a tenth of a nat over all seen words together.
 
 # %%
 print("\nWhere the test loss comes from")
@@ -534,9 +534,10 @@ expect("32 words of 64: π like, over that of all 64", above(10), likes[32] / li
 # %% [markdown]
 # ### 500 words, and how much they repeat
 #
-# How does a text end that argmax writes, if each word depends only on the last 64? Among the other methods, **expect**
-# more different words the more is left to chance. Random draws use more different words than Shakespeare did: rare
-# words, whose vectors are short, flatten π, and a flat π brings more rare words (the aside below measures it).
+# Each word depends only on the last 64. How, then, must a text that argmax writes end? Among the other methods,
+# **expect** that the more is left to chance, the more different words there are. Random draws use more different words
+# than Shakespeare did: rare words, whose vectors are short, flatten π, and a flat π brings more rare words (the aside
+# below measures it).
 #
 # (The source writes $x_T \dots x_{T_{max}}$ with $T_{max}$ = 500, which would be 437 words, and calls it a sequence of
 # length 500. We write 500.)
@@ -582,9 +583,9 @@ for name in ("argmax", "random draws from π"):
 # Scores are linear in Φ(X): short vectors mean small scores and a flat π, as if at a high temperature. The n
 # eigenvectors together span nearly the axes of the n most frequent words (Lab 04). So **expect** vectors of nearly full
 # length for these words, and vectors close to zero for all others, such as "raging", "fires" and "gusts" in the prompt:
-# they are almost absent. **Expect** a surer model the more of the n most frequent words a history has; fewer of them in
-# the prompt than in most histories; and a π at most twice as flat if all the prompt's other words are removed. (Layer
-# norm, which Lab 07 adds, gives every word's vector the same size.)
+# they are almost absent. **Expect** the model to be surer, the more of the n most frequent words a history has; the
+# prompt to have fewer of them than most histories; and π to become at most twice as flat when all other words are
+# removed from the prompt. (Layer norm, which Lab 07 adds, gives every word's vector the same size.)
 
 # %%
 print("\nAn aside: where is π flat?")

@@ -125,7 +125,7 @@ def encoding(T, frequencies):
 # distance 1. Fourier has a trap: with n < T, as in `--quick`, its frequencies are all multiples of $T/n > 1$, so the
 # encoding repeats after n words: positions n apart look the same.
 #
-# With n = T, the columns of Fourier are almost the Fourier basis, at which the source hints: but i starts at 1, so the
+# With n = T, the columns of Fourier are almost the Fourier basis, which the source hints at; but i starts at 1, so the
 # constant is missing, and at $i = T/2$ the sine is $\sin(\pi t) = 0$. **Expect** rank T − 1: one of the n entries is
 # wasted, and one direction in the space of the T positions, their mean, cannot be expressed.
 

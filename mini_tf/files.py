@@ -15,7 +15,7 @@ from mini_tf.errors import UserError
 PathLike = str | os.PathLike[str]    # as in mini_tf.types, which loads NumPy
 STANDARD = "-"                       # as the name of a file: standard output, or standard input
 LOCK = ".lock"
-MOST = 500_000_000                   # bytes of a text that is read at once
+MOST = 500_000_000                   # bytes: longer texts are not read
 PART = ".part-"                      # begins the name of a file that is being written
 _locked: set[Path] = set()           # the folders that this process has locked
 
@@ -74,7 +74,7 @@ def write_text(path: PathLike, text: str) -> None:
 
 
 def read_text(path: PathLike) -> str:
-    """The UTF-8 text of a run's file. Raises UserError if it cannot be read, and for a pipe, which might never end."""
+    """The UTF-8 text of a run's file. Raises UserError if it cannot be read or is too long, and for a pipe."""
     try:
         if (kind := kind_of(path)) != "a file":
             reason = f"it is {kind}, expected a file"

@@ -9,8 +9,8 @@ An LSTM reads one word x_t after the other. It keeps a cell c, to which each ste
 So x_1 reaches the last state through every step in between, and its gradient has to come back through every step: from
 t = T down, each step hands to the one before what it owes to h_{t−1} and to c_{t−1}.
 
-You will understand: why a network that repeats itself adds up its gradients, and why the way back along the cell is the
-one on which a gradient neither has to vanish nor can explode.
+You will understand: why a network that repeats itself adds up its gradients, and why the way back along the cell is one
+on which a gradient need not vanish and cannot explode.
 
     mini-tf gradcheck labs/exercises/07_lstm.py::lstm
 """

@@ -17,7 +17,7 @@ from rich.text import Text
 
 __all__ = ["app", "main", "out"]
 
-READER_GONE = 128 + 13               # as shells have it for SIGPIPE
+READER_GONE = 128 + 13               # the exit code that shells give for SIGPIPE
 ORDER = [
     "train", "generate", "translate", "classify", "fill", "compare", "gradcheck", "explore", "presets", "labs", "doctor"
 ]  # fmt: skip
@@ -59,7 +59,7 @@ def _report_lost_output():
     if out.failure is None:
         return
     leave_standard_output()
-    if isinstance(out.failure, BrokenPipeError):         # whoever reads only the beginning knows
+    if isinstance(out.failure, BrokenPipeError):         # whoever stopped reading knows that
         sys.exit(READER_GONE)
     err.print(Text.assemble(("error: ", "bold red"), f"standard output cannot be written: {out.failure.strerror}; "
                             "everything else was done"))  # fmt: skip
@@ -67,7 +67,7 @@ def _report_lost_output():
 
 
 def _showing(before):
-    """A way to show warnings: that Numba is missing, or a formula edited, as a note, others as before."""
+    """A way to show warnings: a missing Numba, or an edited formula, as a note; others as before."""
 
     def show(message, category, *where, **options):
         if issubclass(category, (WithoutNumba, FormulaEdited)):

@@ -129,7 +129,7 @@ def classify(
         out.print(coloured_words(read, found))
         out.print(Text("the stronger the colour, the larger the gradient dx; most dx·x:", "dim"))
         out.print(Text(strongest_words(read, found, vocabulary.classes[found.chosen])))
-        out.print(Text("dx·x is a linear approximation of what a word contributes. It misleads where words count\n"
+        out.print(Text("dx·x is a linear approximation of what a word contributes. It misleads where words act\n"
                        "together, as in \"not bad\": leave a word out and compare", "dim"))  # fmt: skip
     if picture is not None:
         texts.save_words(picture, model, vocabulary, read, found)

@@ -44,8 +44,8 @@ def load_checkpoint(path: PathLike, model: Any = None, vocabulary: str | None = 
 
     A Layer of your own has no configuration by which it could be built: build it, and give it as `model`.
     Raises UserError when the file is missing, damaged or not a checkpoint (see `read_archive`), when `model` has
-    another configuration, when the model was saved with another vocabulary or in another run, both given as a hash, and
-    when its parameters are not all finite and of one dtype.
+    another configuration, when the model was saved with another vocabulary or in another run, by their hashes, and when
+    its parameters are not all finite, or not all of one dtype.
     """
     if model is not None and not isinstance(model, Layer):
         raise UserError(f"model is {shown(model)}, expected a Layer to load into, such as MyModel(…)")
@@ -85,7 +85,7 @@ def load_checkpoint(path: PathLike, model: Any = None, vocabulary: str | None = 
 
 
 def _check_arrays(path, arrays):
-    """Raises UserError unless all parameters are finite, and in one and the same precision."""
+    """Raises UserError unless all parameters are finite and of the same precision."""
     dtypes = {x.dtype for x in arrays.values()}
     if len(dtypes) > 1 or not dtypes <= {np.dtype("float32"), np.dtype("float64")}:
         raise UserError(f"{path} has parameters of type {', '.join(sorted(map(str, dtypes)))}, expected all of them in "

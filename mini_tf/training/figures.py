@@ -89,14 +89,14 @@ def draw_gradient_flow(rows: list[dict[str, Any]]) -> Figure:
     flow.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=8, title="from the words up")
     others[0].plot(steps, [row["update_ratio"] or np.nan for row in rows], "o-", markersize=3, color=RED)
     others[0].axhline(1e-3, color="0.6", linestyle="--", linewidth=1)
-    _remark(others[0], "dashed: a thousandth of the weights, a common size")
+    _remark(others[0], "dashed: a thousandth of the weights, a typical size")
     others[0].set_yscale("log")
     others[0].set_ylabel("update / weights")
     if has_relus:
         others[1].plot(steps, [row["dead_relus"] for row in rows], "o-", markersize=3, color=PURPLE)
         others[1].set_ylim(0, 1)
         others[1].set_ylabel("dead ReLUs")
-        _remark(others[1], "the share that is 0 for every word of a batch: often high at first, near 1 learns nothing")
+        _remark(others[1], "the share that is 0 for all words of a batch: often high at first; near 1, nothing learns")
     others[-1].set_xlabel("step")
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)

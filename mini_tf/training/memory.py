@@ -1,4 +1,4 @@
-"""Memory: what a training needs at least, and what the machine has, so that a hopeless one ends before it begins."""
+"""The memory that a training needs at least, and what the machine has: a hopeless one ends before it begins."""
 
 from pathlib import Path
 
@@ -39,4 +39,4 @@ def check_memory(model_type: type[SavedModel], options: dict[str, object], words
     if vectors > need / 2:
         what = f"a batch of {words:,} words"
     raise UserError(f"the training needs at least {need / GB:,.0f} GB of memory, for {what}; this machine has "
-                    f"{have / GB:.0f} GB free: take smaller sizes (mini-tf train --set …)")  # fmt: skip
+                    f"{have / GB:.0f} GB free: choose smaller sizes (mini-tf train --set …)")  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the options of a preset mean, taken from where they are defined: so nothing is said twice."""
+"""What the options of a preset mean, read from where they are defined, so that nothing has to be said twice."""
 
 import inspect
 import re
@@ -22,7 +22,8 @@ def option_meanings(preset: Task) -> dict[str, str]:
 def _in_docstring(model_type: type) -> Iterator[tuple[str, str]]:
     """(option, meaning), from the lines `    T, L    words of a history, layers` of the class's docstring
 
-    Several names with as many meanings, between commas, are told apart; a line without a name goes on with the last.
+    Several names, with as many meanings between commas or semicolons, get one each; a line without a name continues
+    the last meaning.
     """
     names: list[str] = []
     meaning = ""

@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from mini_tf.training.step import Training
 
-FORM: dict[str, Any] = {             # of the numbers: a value of the right type for each; [x] is a list of such
+FORM: dict[str, Any] = {             # of the numbers: for each, a value of its type; [x] is a list of such values
     "optimizer": "", "best": [0.0, 0], "step": 0, "seconds": 0.0, "counts": {"": {"": 0}},
     "since": {"losses": [0.0], "words": 0, "seconds": 0.0}, "rows": [{"step": 0, "validation_loss": 0.0}],
 }  # fmt: skip
@@ -66,9 +66,10 @@ def restore(training: "Training", arrays: dict[str, Array], numbers: dict[str, A
         kind, _, rest = name.partition("/")
         like = expected.get(rest.partition("/")[2] if kind == "optimizer" else rest)
         if kind in ("best", "optimizer") and like is not None and (x.shape, x.dtype) != like:
-            raise UserError(f"the training's state has {name} of {x.shape}, {x.dtype}, expected {like}: it was edited")
+            raise UserError(f"the training's state has {name} of {x.shape}, {x.dtype}, expected "
+                            f"{like[0]}, {like[1]}: it was edited")  # fmt: skip
         if x.dtype.kind == "f" and not np.isfinite(x).all():
-            raise UserError(f"the training's state has {name} that is not finite: it was edited")
+            raise UserError(f"the training's state has numbers in {name} that are not finite: it was edited")
     if numbers["optimizer"] != type(training.optimizer).__name__:
         raise UserError(f"the training's state is of the optimizer {numbers['optimizer']}, expected "
                         f"{type(training.optimizer).__name__}: make the training with it")  # fmt: skip
@@ -125,7 +126,7 @@ def restore_from(path: PathLike, training: "Training", **about: Any) -> tuple[di
 
 
 def _check_form(where, found, form):
-    """Raises UserError unless what a file says has the form of what was written to it."""
+    """Raises UserError unless `found`, which was read from a file, has the form of `form`, part by part."""
     fits = is_number(found) if is_number(form) else isinstance(found, type(form))
     if isinstance(form, dict) and fits:
         keys = found.keys() if "" in form else form.keys()           # "": any keys
@@ -135,8 +136,8 @@ def _check_form(where, found, form):
         for position, part in enumerate(found):
             _check_form(f"{where}[{position}]", part, form[min(position, len(form) - 1)])
     elif not fits or isinstance(form, list) or (type(form) is int and not (isinstance(found, int) and found >= 0)):
-        raise UserError(f"the training's state says {shown(found)} of {where}: it was edited, or another version of "
-                        "mini_tf wrote it")  # fmt: skip
+        raise UserError(f"the training's state has {shown(found)} for {where}: it was edited, or written by another "
+                        "version of mini_tf")  # fmt: skip
 
 
 def _is_array(x):

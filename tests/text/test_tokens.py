@@ -41,7 +41,7 @@ def test_what_is_left_out_is_said():
 
 def test_a_text_without_spaces_is_named():
     text = "。".join(chr(0x4E00 + i) * (2 + i % 5) for i in range(400))
-    assert remarks_on(text, tokenize(text))[0].startswith("note: 400 of 799 words occur once: is this text written")
+    assert remarks_on(text, tokenize(text))[0].startswith("note: 400 of 799 words occur only once: is this text written")
 
 
 def test_the_labs_two_quotes_have_24_different_words_and_father_is_the_eighth():
