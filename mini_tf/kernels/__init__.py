@@ -111,7 +111,7 @@ def _find(op, library):
         return twin
     if edited := binding.edited(op):
         which = "was edited" if edited == op.name else f"uses {edited}, which was edited"
-        message = f"{op.name} {which}: its formula runs, at the formula's speed (mini-tf gradcheck checks it)"
+        message = f"{op.name} {which}: the formula runs, not its faster twin (mini-tf gradcheck checks it)"
         code = op.formula.__code__                       # what the warning points to
         warnings.warn_explicit(message, FormulaEdited, code.co_filename, code.co_firstlineno, registry=_warned)
         return None

@@ -106,8 +106,8 @@ class Arguments:
             if dtype.kind not in KINDS[kind]:
                 raise ValueError(f"{self.op}: {name} has dtype {dtype}, expected {_expected_dtype(name, kind)}")
             if dtype.kind == "f" and dtype.itemsize < 4:
-                raise ValueError(f"{self.op}: {name} has dtype {dtype}, expected float32 or float64: the squares and "
-                                 "sums of an op would overflow")  # fmt: skip
+                raise ValueError(f"{self.op}: {name} has dtype {dtype}, expected float32 or float64: in {dtype} the "
+                                 "squares and sums of an op would overflow")  # fmt: skip
             if axes is not None and not _fits(shape, axes, sizes, name):
                 raise ValueError(f"{self.op}: {name} has shape {shape}, expected {_expected_shape(axes, sizes)}")
         dtypes = [dtype for _, dtype, *_ in filter(None, properties)]

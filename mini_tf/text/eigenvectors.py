@@ -19,7 +19,8 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
-SMALL, MEDIUM = 500, 10_000          # words: up to which all of C is decomposed at once, and if that fails, can be
+SMALL, MEDIUM = 500, 10_000          # words: up to SMALL, C is decomposed whole; up to MEDIUM, if iterating fails
+
 
 def eigenvector_embeddings(C: sparse.sparray | Array, n: int) -> tuple[Array, Array]:
     """The n largest eigenvalues of C and their eigenvectors.

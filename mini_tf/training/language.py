@@ -65,7 +65,8 @@ class Language(Task):
         corpus = prepare(data, self.n, T, self.W, say, self.vectors, seed)
         windows = (len(corpus.train) - T - 1) // (T if self.batches == "apart" else 1) + 1
         if self.batches != "consecutive" and self.batch > windows:
-            say(f"note: batch is {self.batch:,}, but the training words have {windows:,} windows: a batch has them all")
+            say(f"note: batch is {self.batch:,}, but the training words have {windows:,} windows: each batch "
+                "has them all")  # fmt: skip
         return corpus
 
     def new_model(self, prepared: "Corpus", seed: int) -> TextModel:

@@ -130,7 +130,7 @@ def test_a_learners_edit_shows_in_training(copied, unedited):
     wrong, said, fewer = trained(copied, norm, "g = dy * gamma", "g = dy * 0 * gamma")
     assert wrong[0] == losses[0]                         # the same forward
     assert np.abs(np.subtract(wrong[1:], losses[1:])).max() > 1e-4
-    assert said == ["layer_norm was edited: its formula runs, at the formula's speed (mini-tf gradcheck checks it)"]
+    assert said == ["layer_norm was edited: the formula runs, not its faster twin (mini-tf gradcheck checks it)"]
     assert set(twins) - set(fewer) == {"layer_norm"}
     right, said, _ = trained(copied, norm, "g = dy * gamma", "g = gamma * dy")
     np.testing.assert_allclose(right, losses, rtol=1e-5)
@@ -142,8 +142,8 @@ def test_an_edit_of_a_function_that_a_formula_uses_shows_too(copied, unedited):
     losses, _, twins = unedited
     wrong, said, fewer = trained(copied, "ops/softmax.py", "e = xp.exp(xp.where(mask, z - top", "e = xp.exp(xp.where(mask, 2 * z - top")
     assert abs(wrong[0] - losses[0]) > 1e-6 or np.abs(np.subtract(wrong, losses)).max() > 1e-6
-    assert said == ["attention uses masked_softmax, which was edited: its formula runs, at the formula's speed (mini-tf gradcheck checks it)",
-                    "masked_softmax was edited: its formula runs, at the formula's speed (mini-tf gradcheck checks it)"]  # fmt: skip
+    assert said == ["attention uses masked_softmax, which was edited: the formula runs, not its faster twin (mini-tf gradcheck checks it)",
+                    "masked_softmax was edited: the formula runs, not its faster twin (mini-tf gradcheck checks it)"]  # fmt: skip
     assert set(twins) - set(fewer) == {"attention", "masked_softmax"}
 
 
@@ -151,14 +151,14 @@ def test_an_edit_of_adam_shows(copied, unedited):
     losses, _, _ = unedited
     other, said, _ = trained(copied, "ops/updates.py", "p -= learning_rate * m_hat", "p -= 2 * learning_rate * m_hat")
     assert other[1] != losses[1]
-    assert said == ["adam was edited: its formula runs, at the formula's speed (mini-tf gradcheck checks it)"]
+    assert said == ["adam was edited: the formula runs, not its faster twin (mini-tf gradcheck checks it)"]
 
 
 def test_twins_of_edited_formulas_run_on_request_only(monkeypatch):
     monkeypatch.setitem(binding.FINGERPRINTS, "ops.activations.relu", {"relu": "another"})
     kernels.forget(ops.relu)
     try:
-        with pytest.warns(kernels.FormulaEdited, match="relu was edited: its formula runs"):
+        with pytest.warns(kernels.FormulaEdited, match="relu was edited: the formula runs"):
             assert kernels.twin_of(ops.relu) is None
         with warnings.catch_warnings():
             warnings.simplefilter("error")

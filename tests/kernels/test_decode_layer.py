@@ -148,7 +148,7 @@ def test_an_edit_of_any_part_shows(rng, runs, monkeypatch):
     for name in ("MultiHeadAttention.across", "layer_norm", "distance_bias"):
         monkeypatch.setitem(held, name, "as it was before")
         kernels.forget(decode_layer.DECODING)
-        with pytest.warns(kernels.FormulaEdited, match=f"TransformerLayer.decode uses {name}, which was edited: its formula runs"):
+        with pytest.warns(kernels.FormulaEdited, match=f"TransformerLayer.decode uses {name}, which was edited: the formula runs"):
             decode(layer, x)
         monkeypatch.undo()
         kernels.forget(decode_layer.DECODING)

@@ -321,7 +321,7 @@ def test_on_a_gpu_the_edited_formula_runs(monkeypatch, rng):
     monkeypatch.setitem(binding.FINGERPRINTS, "ops.activations.relu", {"relu": "another"})
     kernels.forget(ops.relu)
     try:
-        with pytest.warns(kernels.FormulaEdited, match="relu was edited: its formula runs"):
+        with pytest.warns(kernels.FormulaEdited, match="relu was edited: the formula runs"):
             assert ops.relu.implementation((x,), {}) is ops.relu.formula
         same(ops.relu(x)[0], expected)
     finally:
