@@ -5,10 +5,10 @@
 A plain recurrent network, an LSTM, a GRU and a transformer (GPT), with the same number of trainable parameters within
 2 %, learn Shakespeare's words from the same batches in the same order, by Adam with clipped gradients. The c most
 frequent words have ids of their own; all others are one word, so that most of the time goes into the networks and not
-into the readout. Of each kind the learning rate of RATES counts whose validation loss gets lowest, by seed 0.
+into the readout. For each kind, the learning rate of RATES with the lowest validation loss at seed 0 is used.
 
-What a step costs is measured first, in CPU time, while all take turns: of each, the fastest step counts, because other
-programs on the machine can only add to the time. It is measured with as many words in fewer, longer texts, too.
+What a step costs is measured first, in CPU time, while all take turns: the fastest step of each counts, because other
+programs on the machine can only add to the time. It is also measured with as many words in fewer, longer texts.
 
 FOLDER gets costs.json and a file for each kind, rate and seed; what is there already is not measured again.
 """
