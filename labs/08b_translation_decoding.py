@@ -426,8 +426,8 @@ expect("all three: largest |sum of a row − 1|", at_most(1e-5), off)
 #
 # A *linguistic probe* asks what a vector encodes: a logistic regression has to read a property of the sentence from it.
 # We probe the full stop. Its own word vector is the same in every sentence; whatever it knows of the other words has
-# come to it through the encoder's attention. Does the sentence have *pas*? Is the first article feminine, *la* or *une*, or
-# masculine, *le* or *un*? Is there a plural article, *les* or *des*?
+# come to it through the encoder's attention. Does the sentence have *pas*? Is the first article feminine, *la* or
+# *une*, or masculine, *le* or *un*? Is there a plural article, *les* or *des*?
 #
 # $X_0$ is only the full stop's own vector plus its position, so a probe has nothing to go by but the length of the
 # sentence. **Expect** little more there than the share of the more frequent answer. How much will the full stop know
@@ -460,8 +460,9 @@ for name, (guess, first, *_, last) in read.items():
 expect("pas: last layer", above(0.93), read["pas"][-1], quick=above(0.6), form="{:.0%}")
 
 # %% [markdown]
-# The full stop knows nearly always whether the sentence is negated, and less well whether its first article is feminine.
-# A probe shows what is there to be read, not why. But English has to write *not*, and has one *the* for both genders.
+# The full stop nearly always knows whether the sentence is negated, and less often whether its first article is
+# feminine. A probe shows what is there to be read, not why. But English has to write *not*, and has one *the* for both
+# genders.
 
 # %% [markdown]
 # ## Experiment 5: beam search
