@@ -137,6 +137,7 @@ def train_recurrent(mini_tf, pairs, attention, steps):
     assert code == 0, err
 
 
+@pytest.mark.exhaustive
 def test_a_recurrent_translator_translates_and_draws_its_attention(mini_tf, pairs, tmp_path):
     train_recurrent(mini_tf, pairs, "additive", 200)
     code, out, err = mini_tf("translate", "recurrent", "Je vois le chat.", "--attention", "attention.png")
