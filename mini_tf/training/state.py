@@ -62,14 +62,6 @@ def restore(training: "Training", arrays: dict[str, Array], numbers: dict[str, A
         odd = min(name for name in {*expected, *found} if expected.get(name) != found.get(name))
         raise UserError(f"the training's state is of another model: {odd} is {found.get(odd, 'not in it')}, "
                         f"expected {expected.get(odd, 'no such parameter')}")  # fmt: skip
-    for name, x in arrays.items():
-        kind, _, rest = name.partition("/")
-        like = expected.get(rest.partition("/")[2] if kind == "optimizer" else rest)
-        if kind in ("best", "optimizer") and like is not None and (x.shape, x.dtype) != like:
-            raise UserError(f"the training's state has {name} of {x.shape}, {x.dtype}, expected "
-                            f"{like[0]}, {like[1]}: it was edited")  # fmt: skip
-        if x.dtype.kind == "f" and not np.isfinite(x).all():
-            raise UserError(f"the training's state has numbers in {name} that are not finite: it was edited")
     if numbers["optimizer"] != type(training.optimizer).__name__:
         raise UserError(f"the training's state is of the optimizer {numbers['optimizer']}, expected "
                         f"{type(training.optimizer).__name__}: make the training with it")  # fmt: skip
@@ -117,12 +109,28 @@ def restore_from(path: PathLike, training: "Training", **about: Any) -> tuple[di
         if found.get(name) != value:
             raise UserError(f"{path} was saved with {name} {found.get(name)!r}, expected {value!r}")
     try:
+        _check_arrays(training, arrays)
         training.restore(arrays, found["numbers"])
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise UserError(f"{path} was written by another version of mini_tf, or edited: {error}") from None
     return arrays, found["numbers"]
+
+
+def _check_arrays(training, arrays):
+    """Raises UserError unless all arrays are finite, and the best parameters and the optimizer's have the parameters'
+    shapes. Here, because a process whose optimizer is sharded restores parts of them.
+    """
+    expected = {name: (p.data.shape, p.data.dtype) for name, p in training.parameters.items()}
+    for name, x in arrays.items():
+        kind, _, rest = name.partition("/")
+        like = expected.get(rest.partition("/")[2] if kind == "optimizer" else rest)
+        if kind in ("best", "optimizer") and like is not None and (x.shape, x.dtype) != like:
+            raise UserError(f"the training's state has {name} of {x.shape}, {x.dtype}, expected "
+                            f"{like[0]}, {like[1]}: it was edited")  # fmt: skip
+        if x.dtype.kind == "f" and not np.isfinite(x).all():
+            raise UserError(f"the training's state has numbers in {name} that are not finite: it was edited")
 
 
 def _check_form(where, found, form):
