@@ -171,7 +171,7 @@ show_page(explore(tiny, windows[:1], bugs=["residual_relu: skip path lost"]), "0
 
 # %%
 kinds = {"NumPy": np.asarray, "strict": strict(), "CuPy": partial(to_device, device="gpu")}
-there = {"NumPy", "strict" if kinds["strict"] else None, "CuPy" if "gpu" in devices() else None} - {None}
+there = {"NumPy", "strict" if kinds["strict"] else None, "CuPy" if len(devices()) > 1 else None} - {None}
 print(f"\nOne head on each kind of array; here are {' and '.join(sorted(there))}")
 own = slice(0, attention.m)
 matrices = [each.W.data[:, own] for each in (attention.query, attention.key, attention.value)]
