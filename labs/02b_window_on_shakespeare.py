@@ -52,7 +52,7 @@ QUICK = quick_mode("Lab 02b: the fixed-window model on Shakespeare, compared wit
 #
 # The baseline is Lab 01's n-gram model with order 3 and discount 0.9. But note what it has counted. With *all* words
 # before the test it reaches 5.05 nats. Our model keeps the validation words aside, to choose when to stop, and does not
-# learn from them. The fair comparison is an n-gram model that learns from the same words as ours.
+# learn from them. The fair comparison is an n-gram model, one that learns from the same words.
 #
 # Why do the 13,144 validation words matter so much? Because 84 % of them come from the play in which the test begins,
 # The Taming of the Shrew, and none of the training words do. (The play begins with a speech of SLY, who occurs in no
@@ -574,8 +574,8 @@ for label, ratio in (("trigram", about(0.76, within=0.06)), ("fixed window", abo
 #
 # - **Weights grow with T.** W has T·n·k entries, and each position learns its own. The lecture counts this among the
 #   model's problems. Look at the table before you agree: at our sizes W is small compared with E and U, which depend on
-#   c. The memory is not the first problem. It is that each position has to learn again what another one already knows
-#   about a word, from the same limited text.
+#   c. The memory is not the first problem. The first problem is that each position has to learn again what
+#   another one already knows about a word, from the same limited text.
 # - **Beyond the window there is nothing.** (The lecture says that the window holds the words that "immediately follow
 #   the current word". It means those that come before the predicted one.)
 # - **Compared with n-grams:** their tables could have $c^T$ rows, but they store only what occurs, so at most one entry

@@ -227,9 +227,9 @@ for name, band in (("SGD", above(1)), ("momentum 0.9", above(1)), ("Adam", about
 
 # %% [markdown]
 # Plain SGD learns more slowly, momentum keeps up with Adam, and warm-up makes little difference to a model of two
-# layers with layer norm. With the other unit SGD and momentum hardly learn any more, and for Adam next to nothing
-# changes: that is what it is good for. One learning rate fits all parameters, whatever the size of their gradients, and
-# often the next model, too.
+# layers with layer norm. With the other unit SGD and momentum hardly learn any more, and for Adam next to
+# nothing changes: that is its strength. One learning rate fits all parameters, whatever the size of their
+# gradients, and often the next model, too.
 #
 # ## Task 6.13: train it
 #

@@ -476,7 +476,7 @@ expect("verdict on the gradient with a mask", "PASS",
 #
 # A task made for attention: who won? "York beats Lancaster after a long war" and "Lancaster beats York after a long
 # war" have the same words. All test texts come in such pairs, so a model that ignores order gives both texts of a pair
-# the same answer, and is right in exactly 50 %. Which of the five models below can learn it?
+# the same answer, and is right exactly half of the time. Which of the five models below can learn it?
 
 # %%
 BEFORE = ["", "in spring", "at last", "after a long war", "as the old books tell", "on a cold morning in march"]
