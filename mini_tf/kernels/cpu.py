@@ -16,7 +16,8 @@ from mini_tf.kernels import loops
 from mini_tf.kernels.compiling import Loop
 from mini_tf.kernels.gated import gru as gru
 from mini_tf.kernels.gated import lstm as lstm
-from mini_tf.kernels.memory import as_gradient, empty, product
+from mini_tf.kernels.linear import linear as linear
+from mini_tf.kernels.memory import LOOPS_NEED, as_gradient, empty, for_loops
 from mini_tf.kernels.threads import FOR_ONE_THREAD, in_parallel, pieces
 from mini_tf.ops.shapes import as_matrix, sum_to, transpose
 from mini_tf.types import Array, Backward
@@ -25,38 +26,9 @@ import numpy as np
 
 EPS = 1e-5                   # of layer norm, as in the op
 NO_MASK = np.empty((0, 0), bool)
-LOOPS_NEED: Any = "CAW"      # C-contiguous, aligned, writable
-IN_CACHE = 2048              # rows of a weight per product in the backward
-FEW_ROWS = 128               # up to which BLAS is faster with the weight as first factor: by a sixth, with AVX-512
 A_IN_CACHE = 1 << 16         # numbers of attention's A processed at a time
 A_KEPT = 1 << 20             # numbers, up to which A is kept for the backward: 4 MB
 SHARED_BY_BLAS = 1 << 18     # multiplications in a product, from which on BLAS itself uses all cores
-
-
-def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Backward]:
-    shape_x, shape_y = x.shape, (*x.shape[:-1], W.shape[1])
-    rows_x = as_matrix(x)
-    y = product(rows_x, W)
-    if b is not None:
-        y += b
-
-    def backward(dy):                                    # keeps x, W and the shape of b
-        rows_dy = as_matrix(as_gradient(dy, shape_y))
-        db = None if b is None else np.ones(len(rows_dy), np.float32) @ rows_dy  # faster than rows_dy.sum(0)
-        if not W.flags.c_contiguous:                     # a transposed table: its gradient gets the table's own layout
-            dx, dW = product(rows_dy, transpose(W)), transpose(product(transpose(rows_dy), rows_x))
-            return dx.reshape(shape_x), dW, db
-        dx, dW = empty(rows_x.shape), empty(W.shape)
-        for first in range(0, len(W), IN_CACHE):         # one part of a large weight at a time, in the cache
-            some = slice(first, first + IN_CACHE)
-            np.matmul(transpose(rows_x[:, some]), rows_dy, out=dW[some])
-            if len(rows_dy) <= FEW_ROWS < len(W):
-                dx[:, some] = transpose(product(W[some], transpose(rows_dy)))
-            else:
-                np.matmul(rows_dy, transpose(W[some]), out=dx[:, some])
-        return dx.reshape(shape_x), dW, db
-
-    return y.reshape(shape_y), backward
 
 
 def relu(x: Array) -> tuple[Array, Backward]:
@@ -359,12 +331,6 @@ def rows(x: Array) -> Array:
 def flat(x: Array) -> Array:
     """(…) → (entries,), as loops need it"""
     return for_loops(x).reshape(-1)
-
-
-def for_loops(x: Array) -> Array:
-    if x.flags.carray and x.dtype.char in "f?":          # C-contiguous, aligned and writable
-        return x
-    return np.require(x, bool if x.dtype == bool else np.float32, LOOPS_NEED)
 
 
 def copy_of(x: Array) -> Array:

@@ -95,7 +95,8 @@ FINGERPRINTS = {
         "sum_to": "950c223f293f782e",
     },
     "ops.pooling.mean_pool": {
-        "mean_pool": "fc0c85496b444019",
+        "mean_pool": "69dea7f9a9df3f4c",
+        "_words": "1a64bc851e4af351",
     },
     "ops.softmax.masked_softmax": {
         "masked_softmax": "31bed0638af133f6",

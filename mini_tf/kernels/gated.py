@@ -7,7 +7,8 @@ from types import NotImplementedType
 
 from mini_tf.kernels.compiling import compiled
 from mini_tf.kernels.elementary import ONE, ZERO, sigmoid, tanh
-from mini_tf.kernels.memory import as_gradient, empty, product
+from mini_tf.kernels.linear import linear
+from mini_tf.kernels.memory import as_gradient, empty, for_loops, product
 from mini_tf.ops.shapes import as_matrix, transpose
 from mini_tf.types import Array, Backward
 
@@ -84,7 +85,7 @@ def lstm(
     if T == 0 or Wx.shape[1] != 4 * k:
         return NotImplemented
     by_step, there = steps_first(x), words_of(present, B, T)
-    gates = from_below(by_step, Wx, b)                   # a, and after each step i, f, g, o
+    gates, below_backward = linear(by_step, Wx, b)       # a = x·Wx + b, and after each step i, f, g, o
     h, c, u = empty((T + 1, B, k)), empty((T + 1, B, k)), empty((B, 4 * k))
     h[0], c[0] = h0, c0
     for t in range(T):
@@ -103,8 +104,8 @@ def lstm(
             lstm_step_backward(0, B, gates[t], there[t], c[t], c[t + 1], dh, dc, da[t])
             np.matmul(da[t], Wh_transposed, out=dh_next)
             dh_next += dh
-        dWx, db, dx = to_below(by_step, Wx, da)
-        return dx, dh_next, dc, dWx, product(transpose(as_matrix(h[:-1])), as_matrix(da)), db, None
+        dx, dWx, db = below_backward(da)
+        return steps_first(dx), dh_next, dc, dWx, product(transpose(as_matrix(h[:-1])), as_matrix(da)), db, None
 
     return hc, backward
 
@@ -115,8 +116,8 @@ def gru(
     (B, T, _), k = x.shape, h0.shape[1]
     if T == 0 or Wx.shape[1] != 3 * k:
         return NotImplemented
-    by_step, there, b_g = steps_first(x), words_of(present, B, T), np.require(b_g, np.float32, ["C", "A", "W"])
-    gates = from_below(by_step, Wx, b)                   # a, and after each step r, z, g
+    by_step, there, b_g = steps_first(x), words_of(present, B, T), for_loops(b_g)
+    gates, below_backward = linear(by_step, Wx, b)       # a = x·Wx + b, and after each step r, z, g
     h, u_g, u = empty((T + 1, B, k)), empty((T, B, k)), empty((B, 3 * k))
     h[0] = h0
     for t in range(T):
@@ -134,33 +135,18 @@ def gru(
             gru_step_backward(0, B, gates[t], there[t], h[t], u_g[t], dh, da[t], du[t])
             np.matmul(du[t], Wh_transposed, out=dh_next)
             dh_next += dh
-        dWx, db, dx = to_below(by_step, Wx, da)
+        dx, dWx, db = below_backward(da)
         db_g = as_matrix(du)[:, 2 * k :].sum(0)
-        return dx, dh_next, dWx, product(transpose(as_matrix(h[:-1])), as_matrix(du)), db, db_g, None
+        return steps_first(dx), dh_next, dWx, product(transpose(as_matrix(h[:-1])), as_matrix(du)), db, db_g, None
 
     return states, backward
 
 
 def steps_first(x: Array) -> Array:
-    """(B, T, n) → (T, B, n), contiguous"""
+    """(B, T, n) → (T, B, n), or back, contiguous"""
     return np.ascontiguousarray(x.swapaxes(0, 1))
 
 
 def words_of(present: Array | None, B: int, T: int) -> Array:
     """Which words are there, (T, B)"""
     return np.ones((T, B), bool) if present is None else present.T.copy()
-
-
-def from_below(by_step: Array, Wx: Array, b: Array) -> Array:
-    """x·Wx + b of all steps (T, B, gates)"""
-    a = product(as_matrix(by_step), Wx)
-    a += b
-    return a.reshape(*by_step.shape[:2], len(b))
-
-
-def to_below(by_step: Array, Wx: Array, da: Array) -> tuple[Array, Array, Array]:
-    """dWx, db, dx"""
-    rows_da = as_matrix(da)
-    dx = product(rows_da, transpose(Wx)).reshape(by_step.shape)
-    db = np.ones(len(rows_da), np.float32) @ rows_da
-    return product(transpose(as_matrix(by_step)), rows_da), db, np.ascontiguousarray(dx.swapaxes(0, 1))

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 from mini_tf.types import Array
 
@@ -22,6 +23,7 @@ from numpy.typing import DTypeLike
 
 SMALL = 1 << 18                      # bytes; below that, malloc reuses memory itself
 CACHE_LINE = 64                      # bytes
+LOOPS_NEED: Any = "CAW"              # C-contiguous, aligned, writable
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3      # of glibc's malloc.h
 
 _lock = threading.RLock()            # re-entrant: a signal handler, or a finalizer, may interrupt its own thread
@@ -74,6 +76,13 @@ def as_gradient(dy: Array | float, shape: tuple[int, ...]) -> Array:
         raise TypeError(f"dy is None, expected a gradient of shape {shape}")
     dy = np.asarray(dy, np.float32)
     return dy if dy.shape == shape else np.broadcast_to(dy, shape)
+
+
+def for_loops(x: Array) -> Array:
+    """x as loops need it; a copy only if it is not"""
+    if x.flags.carray and x.dtype.char in "f?":          # C-contiguous, aligned and writable
+        return x
+    return np.require(x, bool if x.dtype == bool else np.float32, LOOPS_NEED)
 
 
 def product(A: Array, B: Array) -> Array:

@@ -18,9 +18,8 @@ def mean_pool(x: Array, mask: Array | None = None) -> tuple[Array, Backward]:
     """
     xp = array_module(x)
     if mask is None:
-        if x.shape[-2] == 0:
-            raise ValueError(f"mean_pool: x has shape {x.shape}, T = 0 words, expected at least one")
-        weight = xp.full((x.shape[-2], 1), 1 / x.shape[-2], dtype=x.dtype)
+        T = _words(x, "mean_pool")
+        weight = xp.full((T, 1), 1 / T, dtype=x.dtype)
     else:
         count = mask.sum(-1, keepdims=True)[..., None]
         weight = (mask[..., None] / xp.where(count == 0, 1, count)).astype(x.dtype)      # (…, T, 1)

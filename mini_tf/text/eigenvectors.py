@@ -58,6 +58,8 @@ def eigenvector_embeddings(C: sparse.sparray | Array, n: int) -> tuple[Array, Ar
     try:
         values, V = _dense(C, n) if c <= max(SMALL, 2 * n) else _lanczos(C, n)
     except ArpackNoConvergence:                          # eigenvalues that lie close together
+        if c > MEDIUM:
+            raise
         values, V = _dense(C, n)
 
     values, V = values[::-1].copy(), _with_fixed_signs(V[:, ::-1])
@@ -103,9 +105,9 @@ def _lanczos(C, n):
     while True:
         try:
             found, new_V = largest(more)
-        except ArpackNoConvergence:
-            raise
         except ArpackError as error:     # of so few different eigenvalues it cannot find so many at once
+            if isinstance(error, ArpackNoConvergence) and c <= MEDIUM:
+                raise
             if more == 1:
                 raise np.linalg.LinAlgError(f"ARPACK finds no eigenvector of C {C.shape}: {error}") from None
             more //= 2

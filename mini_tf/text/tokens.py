@@ -38,9 +38,8 @@ def tokenize(text: str) -> list[str]:
 
 def remarks_on(text: str, tokens: list[str]) -> list[str]:
     """Sentences about what `tokenize` left out of a text, and one if the text seems to be written without spaces."""
-    kept = Counter("".join(tokens))
-    kept.subtract(c for c in unicodedata.normalize("NFC", text) if not c.isspace())
-    missing = sorted(((-more, c) for c, more in kept.items() if more < 0), reverse=True)
+    left = Counter(unicodedata.normalize("NFC", text)) - Counter("".join(tokens))
+    missing = sorted(((count, c) for c, count in left.items() if not c.isspace()), reverse=True)
     found = []
     if missing:
         listed = ", ".join(f"{count:,} {c}" for count, c in missing[:5])

@@ -103,6 +103,11 @@ def read_archive(path: PathLike, kind: str) -> tuple[dict[str, Array], dict[str,
     return arrays, about
 
 
+def not_finite(arrays: Mapping[str, Array]) -> str | None:
+    """The name of the first array with a number that is not finite, or None"""
+    return next((name for name, x in arrays.items() if x.dtype.kind == "f" and not np.isfinite(x).all()), None)
+
+
 def _checked(path):
     """The file's own metadata. Raises UserError unless all of the file is as it was written."""
     with open(path, "rb") as file:

@@ -8,7 +8,7 @@ from mini_tf.checks import first_difference, shown
 from mini_tf.errors import UserError
 from mini_tf.layers.layer import Layer
 from mini_tf.models.saved import SavedModel
-from mini_tf.training.archive import plain, read_archive, write_archive
+from mini_tf.training.archive import not_finite, plain, read_archive, write_archive
 from mini_tf.types import PathLike
 
 import numpy as np
@@ -90,8 +90,7 @@ def _check_arrays(path, arrays):
     if len(dtypes) > 1 or not dtypes <= {np.dtype("float32"), np.dtype("float64")}:
         raise UserError(f"{path} has parameters of type {', '.join(sorted(map(str, dtypes)))}, expected all of them in "
                         "float32, or all in float64")  # fmt: skip
-    odd = next((name for name, x in arrays.items() if not np.isfinite(x).all()), None)
-    if odd is not None:
+    if (odd := not_finite(arrays)) is not None:
         raise UserError(f"{path} has a parameter that is not finite, {odd}: restore a copy, or train again")
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from mini_tf.training.task import Task
 
-ENTRY = re.compile(r" {4}(\w+(?:, \w+)*)(?: \([^)]*\))? {2,}(\S.*)")                # of a model's docstring
+# Of a model's docstring: names, a shape perhaps, a meaning, and the lines that continue it
+ENTRY = re.compile(r"^ {4}(\w+(?:, \w+)*)(?: \([^)]*\))? {2,}(\S.*(?:\n {9}.*)*)", re.MULTILINE)
 FIELD = re.compile(r" {4}(\w+): .*?[^\"]# ?(\S.*)")         # of a Task: a comment behind it
 
 
@@ -25,15 +26,8 @@ def _in_docstring(model_type: type) -> Iterator[tuple[str, str]]:
     Several names, with as many meanings between commas or semicolons, get one each; a line without a name continues
     the last meaning.
     """
-    names: list[str] = []
-    meaning = ""
-    for line in [*(model_type.__doc__ or "").split("\n"), "    end  of it"]:
-        entry = ENTRY.fullmatch(line)
-        if entry is None and names and line.startswith(" " * 9):
-            meaning += f" {line.strip()}"
-            continue
-        for position, name in enumerate(names):
-            parts = [meaning.split(sign) for sign in ("; ", ", ")]
-            each = next((some for some in parts if len(some) == len(names)), [meaning] * len(names))
-            yield name, each[position].removeprefix("and ")
-        names, meaning = (entry[1].split(", "), entry[2]) if entry else ([], "")
+    for entry in ENTRY.finditer(model_type.__doc__ or ""):
+        names, meaning = entry[1].split(", "), " ".join(map(str.strip, entry[2].split("\n")))
+        parts = [meaning.split(sign) for sign in ("; ", ", ")]
+        each = next((some for some in parts if len(some) == len(names)), [meaning] * len(names))
+        yield from ((name, part.removeprefix("and ")) for name, part in zip(names, each))

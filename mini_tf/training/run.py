@@ -292,10 +292,9 @@ class Run:
 
     def read_json(self, name: str) -> Any:
         """The content of a .json file of the run. Raises UserError when it cannot be read."""
+        text = read_text(self / name)
         try:
-            return json.loads(read_text(self / name))
-        except UserError:
-            raise
+            return json.loads(text)
         except (ValueError, RecursionError) as error:
             raise UserError(f"{self / name} cannot be read ({error}); the run is damaged: train again") from None
 
@@ -303,18 +302,17 @@ class Run:
         """The rows of metrics.csv, as numbers; none if it is not there yet. Raises UserError if it is damaged."""
         if not (self / "metrics.csv").exists():
             return []
+        text = io.StringIO(read_text(self / "metrics.csv"))
         try:
             rows: list[dict[str, Any]] = [
                 {name: float(value) if value != "" else "" for name, value in row.items()}
-                for row in csv.DictReader(io.StringIO(read_text(self / "metrics.csv")), strict=True)
+                for row in csv.DictReader(text, strict=True)
             ]
             for row in rows:
                 row["step"], row["validation_loss"] = int(row["step"]), float(row["validation_loss"])
                 if NORM in row and not {"update_ratio", "dead_relus"} <= row.keys():
                     raise KeyError("update_ratio or dead_relus")
             return rows
-        except UserError:
-            raise
         except (ValueError, OverflowError, KeyError, TypeError, csv.Error) as error:
             raise UserError(f"{self / 'metrics.csv'} cannot be read ({error}); it is damaged") from None
 

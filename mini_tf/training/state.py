@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 from mini_tf.backend import array_module
 from mini_tf.checks import is_number, shown
 from mini_tf.errors import UserError
-from mini_tf.training.archive import read_archive, write_archive
+from mini_tf.training.archive import not_finite, read_archive, write_archive
 from mini_tf.types import Array, PathLike
-
-import numpy as np
 
 if TYPE_CHECKING:
     from mini_tf.training.step import Training
@@ -129,8 +127,8 @@ def _check_arrays(training, arrays):
         if kind in ("best", "optimizer") and like is not None and (x.shape, x.dtype) != like:
             raise UserError(f"the training's state has {name} of {x.shape}, {x.dtype}, expected "
                             f"{like[0]}, {like[1]}: it was edited")  # fmt: skip
-        if x.dtype.kind == "f" and not np.isfinite(x).all():
-            raise UserError(f"the training's state has numbers in {name} that are not finite: it was edited")
+    if (odd := not_finite(arrays)) is not None:
+        raise UserError(f"the training's state has numbers in {odd} that are not finite: it was edited")
 
 
 def _check_form(where, found, form):
