@@ -125,7 +125,7 @@ def decode(layer: "TransformerLayer", x: Array, cache: "KVCache") -> Array | Non
 
 def every_loop() -> list[Loop]:
     """The loops that Numba compiles. loop.compile() takes half a second, the first time on a machine."""
-    for name in ("loops", "gated", "decode_loop"):                # importing them creates the loops
+    for name in ("loops", "gated", "llama", "decode_loop"):                # importing them creates the loops
         _module(name)
     return list(LOOPS)
 

@@ -13,12 +13,16 @@ from types import NotImplementedType
 from typing import Any
 
 from mini_tf.kernels import loops
-from mini_tf.kernels.compiling import Loop
 from mini_tf.kernels.gated import gru as gru
 from mini_tf.kernels.gated import lstm as lstm
 from mini_tf.kernels.linear import linear as linear
+from mini_tf.kernels.llama import rms_norm as rms_norm
+from mini_tf.kernels.llama import rotary as rotary
+from mini_tf.kernels.llama import silu as silu
+from mini_tf.kernels.llama import swiglu as swiglu
 from mini_tf.kernels.memory import LOOPS_NEED, as_gradient, empty, for_loops
-from mini_tf.kernels.threads import FOR_ONE_THREAD, in_parallel, pieces
+from mini_tf.kernels.rows import flat, in_one_thread, in_pieces, rows
+from mini_tf.kernels.threads import in_parallel, pieces
 from mini_tf.ops.shapes import as_matrix, sum_to, transpose
 from mini_tf.types import Array, Backward
 
@@ -307,30 +311,6 @@ def sum_of_squares(g: Array) -> float:
 
     in_parallel(part, cuts)
     return sum(sums)
-
-
-def in_pieces(loop: Loop, first_array: Array, *others) -> None:
-    """Run the loop over all rows of its first array (over all entries, if it is flat), divided among the cores."""
-    if first_array.size <= FOR_ONE_THREAD:
-        in_one_thread(loop, first_array, *others)
-        return
-    cuts = pieces(len(first_array), first_array.size)
-    in_parallel(lambda _, first, stop: loop(first, stop, first_array, *others), cuts)
-
-
-def in_one_thread(loop: Loop, first_array: Array, *others: Any) -> None:
-    """The same, in this thread alone."""
-    loop.machine_code(0, len(first_array), first_array, *others)
-
-
-def rows(x: Array) -> Array:
-    """(…, k) → (rows, k), C-contiguous and writable, as loops need it; a copy only if x is not."""
-    return as_matrix(for_loops(x))
-
-
-def flat(x: Array) -> Array:
-    """(…) → (entries,), as loops need it"""
-    return for_loops(x).reshape(-1)
 
 
 def copy_of(x: Array) -> Array:

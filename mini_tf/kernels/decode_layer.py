@@ -14,27 +14,33 @@ from mini_tf.layers.attention import KVCache, MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.feed_forward import ACTIVATIONS, FeedForward
 from mini_tf.layers.linear import Linear
-from mini_tf.layers.normalization import LayerNorm
-from mini_tf.layers.transformer import NORMS, TransformerLayer
+from mini_tf.layers.normalization import LayerNorm, RMSNorm
+from mini_tf.layers.transformer import NORMS, Norm, TransformerLayer
 from mini_tf.ops.op import Op, watched
 from mini_tf.types import Array
 
 import numpy as np
 
-EPS = np.float32(1e-5)               # of layer norm, as in the op
+EPS = 1e-5                           # of LayerNorm, as in the op
 SMALL = 1 << 18                      # multiplications in one product of attention, up to which the loop is faster
 NO_ROW, NO_MATRIX, NO_BIAS = (np.empty(shape, np.float32) for shape in (0, (0, 0), (0, 1, 0)))
 METHODS = [
     (TransformerLayer, ("__call__", "branch", "pre_norm", "post_norm")),
-    (MultiHeadAttention, ("__call__", "across", "bias", "split", "join")),
+    (MultiHeadAttention, ("__call__", "across", "attend", "turn", "bias", "split", "join")),
     (KVCache, ("extend", "allocate", "contents")),
-    *((cls, ("__call__",)) for cls in (FeedForward, Linear, LayerNorm, Dropout)),
+    (FeedForward, ("__call__", "hidden", "gated")),
+    *((cls, ("__call__",)) for cls in (Linear, LayerNorm, RMSNorm, Dropout)),
 ]
-PARTS = {                            # of a layer, or None
-    "attention": MultiHeadAttention, "feed_forward": FeedForward, "dropout": Dropout, "attention_norm": LayerNorm,
-    "feed_forward_norm": LayerNorm, **dict.fromkeys(["query", "key", "value", "output", "inner", "outer"], Linear),
+PARTS = {                            # of a layer; each may be None
+    "attention": (MultiHeadAttention,), "feed_forward": (FeedForward,), "dropout": (Dropout,),
+    **dict.fromkeys(["attention_norm", "feed_forward_norm"], (LayerNorm, RMSNorm)),
+    **dict.fromkeys(["query", "key", "value", "output", "inner", "gate", "outer"], (Linear,)),
 }  # fmt: skip
-OPS: list[Any] = [ops.attention, ops.linear, ops.layer_norm, ops.residual_relu, *ACTIVATIONS.values()]
+OPS: list[Any] = [
+    ops.attention, ops.grouped_attention, ops.linear, ops.layer_norm, ops.rms_norm, ops.residual_relu, ops.rotary,
+    ops.swiglu, *ACTIVATIONS.values(),
+]  # fmt: skip
+NUMBERED = *ACTIVATIONS, "swiglu"    # as decode_loop.py numbers activations
 
 
 class LayerDecoding(Op):
@@ -53,26 +59,29 @@ class LayerDecoding(Op):
     def twin(layer: TransformerLayer) -> Callable[[Array, KVCache], Array | None]:
         """The function decode(x, cache) for the layer as it is: y, or None for arrays that it cannot take."""
         from mini_tf.kernels import decode_loop  # here, because it loads Numba
+        from mini_tf.kernels.llama import angles
 
         attention, feed_forward = layer.attention, layer.feed_forward
-        inner = outer = NO_MATRIX, NO_ROW
-        if feed_forward is not None:
-            inner, outer = weights(feed_forward.inner), weights(feed_forward.outer)
         projections = attention.query, attention.key, attention.value, attention.output
         for_attention = *(array for linear in projections for array in weights(linear)), np.float32(attention.scale)
+        eps = np.float32(getattr(layer.attention_norm, "eps", EPS))
+        units = (None,) * 3 if feed_forward is None else (feed_forward.inner, feed_forward.gate, feed_forward.outer)
         for_the_rest = (
-            NORMS.index(layer.norm), EPS, *scaling(layer.attention_norm), layer.relu, *inner, *outer,
-            feed_forward is not None and feed_forward.activation == "gelu", *scaling(layer.feed_forward_norm),
+            NORMS.index(layer.norm), eps, *scaling(layer.attention_norm), layer.relu,
+            *(array for linear in units for array in weights(linear)),
+            0 if feed_forward is None else NUMBERED.index(feed_forward.activation), *scaling(layer.feed_forward_norm),
         )  # fmt: skip
 
         def decode(x, cache):
             past, y = cache.words, np.empty(x.shape, np.float32)
             if past == 0:
-                cache.allocate(x, attention.H, attention.m)
+                cache.allocate(x, attention.G, attention.m)
             bias = attention.bias(x[:, None], cache.key[:, :, : past + x.shape[1]]) if attention.distances else NO_BIAS
+            turned = attention.rotary is not None
+            turning = angles(0, cache.T, attention.m, attention.rotary) if turned else (NO_MATRIX, NO_MATRIX)
             try:
                 done = decode_loop.decode.machine_code(
-                    x[0], *for_attention, bias, cache.key[0], cache.value[0], past, *for_the_rest, y[0]
+                    x[0], *for_attention, bias, *turning, cache.key[0], cache.value[0], past, *for_the_rest, y[0]
                 )
             except TypeError:                            # not all are NumPy's float32 arrays
                 return None
@@ -105,7 +114,7 @@ def no_twin(x: Array, cache: KVCache) -> None:
 def of_known_classes(layer: TransformerLayer, cache: KVCache) -> bool:
     """True if the layer and its parts are of the classes whose text was compared, not of others derived from them."""
     attributes = vars(layer) | vars(layer.attention) | vars(layer.feed_forward or layer.attention)
-    known = all(type(attributes.get(name)) in (cls, type(None)) for name, cls in PARTS.items())
+    known = all(type(attributes.get(name)) in (*classes, type(None)) for name, classes in PARTS.items())
     return known and (type(layer), type(cache)) == (TransformerLayer, KVCache)
 
 
@@ -114,12 +123,14 @@ def methods() -> list[Callable]:
     return [getattr(cls, name) for cls, names in METHODS for name in names]
 
 
-def weights(linear: Linear) -> tuple[Array, Array]:
-    return linear.W.data, NO_ROW if linear.b is None else linear.b.data
+def weights(linear: Linear | None) -> tuple[Array, Array]:
+    return (NO_MATRIX, NO_ROW) if linear is None else (linear.W.data, NO_ROW if linear.b is None else linear.b.data)
 
 
-def scaling(norm: LayerNorm | None) -> tuple[Array, Array]:
-    return (NO_ROW, NO_ROW) if norm is None else (norm.gamma.data, norm.beta.data)
+def scaling(norm: Norm | None) -> tuple[Array, Array]:
+    if norm is None:
+        return NO_ROW, NO_ROW
+    return norm.gamma.data, NO_ROW if isinstance(norm, RMSNorm) else norm.beta.data
 
 
 DECODING = LayerDecoding()

@@ -1,8 +1,8 @@
 """The loop that decodes: one word after another goes through a whole TransformerLayer, see `decode_layer.py`."""
 
 from mini_tf.kernels.compiling import FAST, compiled
-from mini_tf.kernels.elementary import ONE, ZERO, f4, normal_distribution
-from mini_tf.kernels.loops import norm_of_rows, softmax_of_rows
+from mini_tf.kernels.elementary import ONE, ZERO, f4, normal_distribution, sigmoid
+from mini_tf.kernels.loops import norm_of_rows, reciprocal_root, softmax_of_rows
 
 import numpy as np
 from numba import njit
@@ -23,16 +23,17 @@ def row_times(x, W, b):
 
 @njit(fastmath=FAST, error_model="numpy")
 def heads_of_one_word(query, scale, bias, keys, values):
-    """The heads (H·m,) of one query (H·m,), which sees the keys and values (H, words, m);   see ops.attention
+    """The heads (H·m,) of one query (H·m,), which sees the keys and values (G, words, m);   see ops.grouped_attention
 
     bias (H, words), or empty
     """
-    H, words, m = keys.shape
+    G, words, m = keys.shape
+    H = query.size // m
     A, heads = np.empty((H, words), np.float32), np.zeros(H * m, np.float32)
     for h in range(H):
         q = query[h * m : (h + 1) * m]
         for t in range(words):
-            key, score = keys[h, t], ZERO
+            key, score = keys[h * G // H, t], ZERO
             for i in range(m):
                 score += q[i] * key[i]
             A[h, t] = scale * score + bias[h, t] if bias.size else score
@@ -41,7 +42,7 @@ def heads_of_one_word(query, scale, bias, keys, values):
     for h in range(H):
         head = heads[h * m : (h + 1) * m]
         for t in range(words):
-            weight, value = A[h, t], values[h, t]
+            weight, value = A[h, t], values[h * G // H, t]
             for i in range(m):
                 head[i] += weight * value[i]
     return heads
@@ -56,11 +57,31 @@ def added(x, y, relu):
     return z
 
 
+@njit(fastmath=FAST)
+def turn(heads, cos, sin):
+    """In place: the pairs of each head of a word turned by the angles of its position; see ops.rotary"""
+    m = 2 * cos.size
+    for first in range(0, heads.size, m) if m else range(0):
+        for k in range(cos.size):
+            i = first + 2 * k
+            a, b = heads[i], heads[i + 1]
+            heads[i], heads[i + 1] = a * cos[k] - b * sin[k], a * sin[k] + b * cos[k]
+
+
 @njit(fastmath=FAST, error_model="numpy")
 def normed(x, gamma, beta, eps):
-    y, mean, r = np.empty((1, x.size), np.float32), np.empty(1, np.float32), np.empty(1, np.float32)
-    norm_of_rows(0, 1, x.reshape(1, x.size), gamma, beta, eps, y, mean, r)
-    return y[0]
+    """layer_norm(x), or rms_norm(x) if beta is empty"""
+    if beta.size == 0:
+        squares, y = ZERO, np.empty(x.size, np.float32)
+        for i in range(x.size):
+            squares += x[i] * x[i]
+        scale = reciprocal_root(squares / f4(x.size) + eps)
+        for i in range(x.size):
+            y[i] = gamma[i] * (x[i] * scale)
+        return y
+    row, mean, r = np.empty((1, x.size), np.float32), np.empty(1, np.float32), np.empty(1, np.float32)
+    norm_of_rows(0, 1, x.reshape(1, x.size), gamma, beta, eps, row, mean, r)
+    return row[0]
 
 
 @njit
@@ -69,39 +90,68 @@ def fit(x, W, b, y):
     return W.shape == (x, y) and (b.size == 0 or b.size == y)
 
 
-BEFORE, AFTER = 1, 2         # places of a layer norm, as in layers/transformer.py
+@njit
+def norms(gamma, beta, n):
+    """True if the norm with these γ and β, which is empty in an RMSNorm, is one of rows of n numbers"""
+    return gamma.size == n and (beta.size == 0 or beta.size == n)
+
+
+BEFORE, AFTER = 1, 2         # places of a norm, as in layers/transformer.py
+RELU, GELU, SWIGLU = 0, 1, 2     # activations
+
+
+@njit(fastmath=FAST, error_model="numpy")
+def hidden_units(z, W_inner, b_inner, W_gate, b_gate, activation):
+    """σ(z·W₁ + b₁), or with gates silu(z·W_g + b_g)∘(z·W₁ + b₁)"""
+    h = row_times(z, W_inner, b_inner)
+    if activation == SWIGLU:
+        gate = row_times(z, W_gate, b_gate)
+        for i in range(h.size):
+            h[i] *= gate[i] * sigmoid(gate[i])
+    elif activation == GELU:
+        for i in range(h.size):
+            h[i] = h[i] * normal_distribution(h[i])[0]
+    else:
+        for i in range(h.size):
+            h[i] = max(h[i], ZERO)
+    return h
 
 
 @compiled(
     "b1(f4[:, ::1], f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], f4, "
-    "f4[:, :, ::1], f4[:, :, ::1], f4[:, :, ::1], i8, i8, f4, f4[::1], f4[::1], b1, "
-    "f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], b1, f4[::1], f4[::1], f4[:, ::1])"
+    "f4[:, :, ::1], f4[:, ::1], f4[:, ::1], f4[:, :, ::1], f4[:, :, ::1], i8, i8, f4, f4[::1], f4[::1], b1, "
+    "f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], i8, f4[::1], f4[::1], f4[:, ::1])"
 )
 def decode(
-    x, W_query, b_query, W_key, b_key, W_value, b_value, W_output, b_output, scale, bias, keys, values, past,
-    norm, eps, gamma, beta, relu, W_inner, b_inner, W_outer, b_outer, gelu, gamma_2, beta_2, y,
+    x, W_query, b_query, W_key, b_key, W_value, b_value, W_output, b_output, scale, bias, cos, sin, keys, values, past,
+    norm, eps, gamma, beta, relu, W_inner, b_inner, W_gate, b_gate, W_outer, b_outer, activation, gamma_2, beta_2, y,
 ):  # fmt: skip
-    """A TransformerLayer's y (new, n) for words x (new, n), which come after the `past` words in keys, values (H, T, m)
+    """A TransformerLayer's y (new, n) for words x (new, n), which come after the `past` words in keys, values (G, T, m)
 
-    Their own keys and values are added to them. bias: (H, new, past + new). What a layer does not have is empty. Gives
-    False, and does nothing, if the memory is full, the scale is not above 0, or shapes do not fit.
+    Their own keys and values are added to them. bias: (H, new, past + new). cos, sin: (T, m/2), of rotary positions.
+    What a layer does not have is empty, such as the β of an RMSNorm. Gives False, and does nothing, if the memory is
+    full, the scale is not above 0, or shapes do not fit.
     """
-    (new, n), (H, T, m), f = x.shape, keys.shape, W_inner.shape[1]
-    in_attention = fit(n, W_query, b_query, H * m) and fit(n, W_key, b_key, H * m) and fit(n, W_value, b_value, H * m)
-    in_norm = norm == 0 or (gamma.size == beta.size == n and (f == 0 or gamma_2.size == beta_2.size == n))
+    (new, n), (G, T, m), f, width = x.shape, keys.shape, W_inner.shape[1], W_query.shape[1]
+    H = width // m
+    in_attention = H * m == width and H % G == 0 and fit(n, W_query, b_query, width) and fit(n, W_key, b_key, G * m)
+    in_attention = in_attention and fit(n, W_value, b_value, G * m) and fit(width, W_output, b_output, n)
+    in_norm = norm == 0 or (norms(gamma, beta, n) and (f == 0 or norms(gamma_2, beta_2, n)))
     in_feed_forward = f == 0 or (fit(n, W_inner, b_inner, f) and fit(f, W_outer, b_outer, n))
+    in_gate = activation != SWIGLU or fit(n, W_gate, b_gate, f)
     in_memory = past + new <= T and values.shape == keys.shape and (not bias.size or bias.shape == (H, new, past + new))
-    if not (in_attention and fit(H * m, W_output, b_output, n) and in_norm and in_feed_forward and in_memory):
-        return False
-    if not scale > ZERO:
+    if not (in_attention and in_norm and in_feed_forward and in_gate and in_memory and scale > ZERO):
         return False
     for t in range(new):
         word, seen = x[t], past + t + 1                  # it sees the words before it, and itself
         z = normed(word, gamma, beta, eps) if norm == BEFORE else word
         query, key, value = row_times(z, W_query, b_query), row_times(z, W_key, b_key), row_times(z, W_value, b_value)
-        for h in range(H):
+        if cos.size:
+            turn(query, cos[seen - 1], sin[seen - 1])
+            turn(key, cos[seen - 1], sin[seen - 1])
+        for g in range(G):
             for i in range(m):
-                keys[h, seen - 1, i], values[h, seen - 1, i] = key[h * m + i], value[h * m + i]
+                keys[g, seen - 1, i], values[g, seen - 1, i] = key[g * m + i], value[g * m + i]
         own_bias = bias[:, t if bias.size else 0]
         heads = heads_of_one_word(query, scale, own_bias, keys[:, :seen], values[:, :seen])
         word = added(word, row_times(heads, W_output, b_output), relu)
@@ -109,10 +159,8 @@ def decode(
             word = normed(word, gamma, beta, eps)
         if f:
             z = normed(word, gamma_2, beta_2, eps) if norm == BEFORE else word
-            a = row_times(z, W_inner, b_inner)
-            for i in range(f):
-                a[i] = a[i] * normal_distribution(a[i])[0] if gelu else max(a[i], ZERO)
-            word = added(word, row_times(a, W_outer, b_outer), relu)
+            h = hidden_units(z, W_inner, b_inner, W_gate, b_gate, activation)
+            word = added(word, row_times(h, W_outer, b_outer), relu)
             if norm == AFTER:
                 word = normed(word, gamma_2, beta_2, eps)
         for i in range(n):

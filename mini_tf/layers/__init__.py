@@ -15,7 +15,7 @@ from mini_tf.layers.feed_forward import FeedForward
 from mini_tf.layers.gated import GRU, LSTM, BothDirections
 from mini_tf.layers.layer import Layer, MemoryFreed, Parameter, chain_rule, clear_gradients
 from mini_tf.layers.linear import Linear
-from mini_tf.layers.normalization import LayerNorm
+from mini_tf.layers.normalization import LayerNorm, RMSNorm
 from mini_tf.layers.positions import LearnedPositions, PositionalEncoding, distance_bias
 from mini_tf.layers.readout import TiedReadout
 from mini_tf.layers.recurrent import Recurrent
@@ -26,6 +26,6 @@ from mini_tf.layers.trunk import Decoder, Encoder, Trunk
 __all__ = [
     "AdditiveAttention", "BothDirections", "ClassWord", "Decoder", "DecoderLayer", "Dropout", "Embedding",
     "Encoder", "FeedForward", "GRU", "KVCache", "LSTM", "Layer", "LayerNorm", "LearnedPositions", "Linear",
-    "MemoryFreed", "MultiHeadAttention", "MultiplicativeAttention", "Parameter", "PositionalEncoding", "Recurrent",
-    "TiedReadout", "TransformerLayer", "Trunk", "chain_rule", "clear_gradients", "distance_bias", "gpt_layers",
+    "MemoryFreed", "MultiHeadAttention", "MultiplicativeAttention", "Parameter", "PositionalEncoding", "RMSNorm",
+    "Recurrent", "TiedReadout", "TransformerLayer", "Trunk", "chain_rule", "clear_gradients", "distance_bias", "gpt_layers",
 ]  # fmt: skip

@@ -24,6 +24,8 @@ class MultiHeadAttention(Layer):
     mask: bool, True where a query may see a key, broadcast against (B, H, Tq, Tk).
     With distances=True, scores fall with the distance between words: see distance_bias. With bias=True, each of the
     four products has a bias added. (The key's changes nothing: it shifts all scores of a query alike.)
+    G: heads of keys and values, each of which serves H/G heads of queries, see ops.grouped_attention; by default H.
+    With rotary, a base of frequencies such as 10000, queries and keys are turned by their positions: see ops.rotary.
     cache: KVCache of the words before Z. The queries of X see them too, and the keys and values of Z are added.
     It is for generating a text word by word; the backward does not reach the words in it.
     Source: ESE-2000 Lab 6, equations (13) and (14), without biases; Vaswani et al. 2017, arXiv:1706.03762, section 3.2
@@ -31,15 +33,20 @@ class MultiHeadAttention(Layer):
 
     def __init__(
         self, n: int, H: int, m: int, rng: np.random.Generator, scale: float = 1.0, dtype: DTypeLike = np.float32,
-        distances: bool = False, bias: bool = False,
+        distances: bool = False, bias: bool = False, G: int | None = None, rotary: float | None = None,
     ):  # fmt: skip
         self.H = H
+        self.G: int = G or H
+        if H % self.G or (distances and H != self.G):
+            raise ValueError(f"MultiHeadAttention: H = {H} heads of queries and G = {G} of keys, expected H to be a "
+                             "multiple of G, and with distances equal")  # fmt: skip
         self.m = m
         self.scale = scale
         self.distances = distances
+        self.rotary = rotary
         self.query: Linear = Linear(n, H * m, rng, bias=bias, dtype=dtype)
-        self.key: Linear = Linear(n, H * m, rng, bias=bias, dtype=dtype)
-        self.value: Linear = Linear(n, H * m, rng, bias=bias, dtype=dtype)
+        self.key: Linear = Linear(n, self.G * m, rng, bias=bias, dtype=dtype)
+        self.value: Linear = Linear(n, self.G * m, rng, bias=bias, dtype=dtype)
         self.output: Linear = Linear(H * m, n, rng, bias=bias, dtype=dtype)
 
     def __call__(self, x: Array, mask: Array | None = None, cache: "KVCache | None" = None) -> tuple[Array, Backward]:
@@ -57,23 +64,38 @@ class MultiHeadAttention(Layer):
     ) -> tuple[Array, Backward]:
         """Queries of x, keys and values of z"""
         query, query_backward = self.query(x)                    # (B, Tq, H·m)
-        key, key_backward = self.key(z)                          # (B, Tk, H·m)
+        key, key_backward = self.key(z)                          # (B, Tk, G·m)
         value, value_backward = self.value(z)
-        Q, K, V = self.split(query), self.split(key), self.split(value)          # (B, H, Tq or Tk, m)
+        Q, K, V = self.split(query), self.split(key), self.split(value)          # (B, H or G, Tq or Tk, m)
+        Q, K, turn_backward = self.turn(Q, K, cache.words if cache else 0)
         if cache is not None:
             K, V = cache.extend(K, V)
-        bias = self.bias(Q, K) if self.distances else None
-        heads, attention_backward = ops.attention(Q, K, V, mask, self.scale, bias)
+        heads, attention_backward = self.attend(Q, K, V, mask)
         y, output_backward = self.output(self.join(heads))       # (B, Tq, n)
 
         def backward(dy: Array) -> tuple[Array, Array]:
             dheads = self.split(output_backward(dy))             # (B, H, Tq, m)
-            dquery, dkey, dvalue, _, _ = attention_backward(dheads)
-            dx = query_backward(self.join(dquery))
-            dz = key_backward(self.join(dkey)) + value_backward(self.join(dvalue))       # z was used twice
+            dQ, dK, dV, *_ = attention_backward(dheads)
+            dQ, dK = turn_backward(dQ, dK)
+            dx = query_backward(self.join(dQ))
+            dz = key_backward(self.join(dK)) + value_backward(self.join(dV))     # z was used twice
             return dx, dz
 
         return y, backward
+
+    def attend(self, Q: Array, K: Array, V: Array, mask: Array | None) -> tuple[Array, Backward]:
+        """The heads (B, H, Tq, m), by the op for this number of heads of keys"""
+        if self.G != self.H:
+            return ops.grouped_attention(Q, K, V, mask, self.scale)
+        return ops.attention(Q, K, V, mask, self.scale, self.bias(Q, K) if self.distances else None)
+
+    def turn(self, Q: Array, K: Array, first: int) -> tuple[Array, Array, Backward]:
+        """Queries and keys, turned by their positions first, first + 1, … if attention is rotary; and the backward"""
+        if self.rotary is None:
+            return Q, K, lambda dQ, dK: (dQ, dK)
+        Q, query_backward = ops.rotary(Q, first, self.rotary)
+        K, key_backward = ops.rotary(K, first, self.rotary)
+        return Q, K, lambda dQ, dK: (query_backward(dQ), key_backward(dK))
 
     def cache_of(self, z: Array) -> "KVCache":
         """A KVCache with all words of z, for `across_cached`"""
@@ -93,8 +115,8 @@ class MultiHeadAttention(Layer):
 
     def split(self, x: Array) -> Array:
         """(B, T, H·m) → (B, H, T, m): one matrix for each head"""
-        B, T, _ = x.shape
-        return x.reshape(B, T, self.H, self.m).swapaxes(1, 2)
+        B, T, width = x.shape
+        return x.reshape(B, T, width // self.m, self.m).swapaxes(1, 2)
 
     def join(self, heads: Array) -> Array:
         """(B, H, T, m) → (B, T, H·m), the inverse of split, and so its backward"""

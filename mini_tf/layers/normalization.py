@@ -1,4 +1,4 @@
-"""The layer that owns γ and β."""
+"""The layers that own γ, and β."""
 
 from mini_tf import ops
 from mini_tf.layers.layer import Layer, Parameter
@@ -25,6 +25,24 @@ class LayerNorm(Layer):
             dx, dgamma, dbeta = norm_backward(dy)
             self.gamma.accumulate(dgamma)
             self.beta.accumulate(dbeta)
+            return dx
+
+        return y, backward
+
+
+class RMSNorm(Layer):
+    """y = γ·x̂, each row of x brought to mean square 1, then scaled;  x (…, n) → y (…, n);   γ starts at 1"""
+
+    def __init__(self, n: int, dtype: DTypeLike = np.float32, eps: float = 1e-5):
+        self.gamma: Parameter = Parameter(np.ones(n, dtype))
+        self.eps = eps
+
+    def __call__(self, x: Array) -> tuple[Array, Backward]:
+        y, norm_backward = ops.rms_norm(x, self.gamma.data, self.eps)
+
+        def backward(dy: Array) -> Array:
+            dx, dgamma = norm_backward(dy)
+            self.gamma.accumulate(dgamma)
             return dx
 
         return y, backward

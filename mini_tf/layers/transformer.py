@@ -10,13 +10,14 @@ from mini_tf.layers.attention import KVCache, MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.feed_forward import FeedForward
 from mini_tf.layers.layer import Layer
-from mini_tf.layers.normalization import LayerNorm
+from mini_tf.layers.normalization import LayerNorm, RMSNorm
 from mini_tf.types import Array, Backward
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 NORMS = (None, "before", "after")
+Norm = LayerNorm | RMSNorm
 DecoderCache = tuple[KVCache, KVCache]                   # of the words written so far, and of the encoder's output
 
 
@@ -31,6 +32,9 @@ class TransformerLayer(Layer):
     dropout   fraction of the entries of each branch's output dropped in training, with an rng
     distances with True, attention's scores fall with the distance between words
     bias      with True, attention's four products have a bias added
+    G, rotary heads of keys and values, and how queries and keys are turned by their positions: see MultiHeadAttention
+    rms       with True, each norm is an RMSNorm, with this eps, in place of a LayerNorm
+    plain     with True, feed-forward has no biases
 
     With norm="before" both branches start at 0, because their last weights do.
     cache: KVCache of the words before x, see MultiHeadAttention.
@@ -41,18 +45,20 @@ class TransformerLayer(Layer):
     def __init__(
         self, n: int, H: int, m: int, rng: np.random.Generator, *, relu: bool = True, norm: str | None = None,
         f: int = 0, activation: str = "relu", scale: float = 1.0, dropout: float = 0.0, distances: bool = False,
-        bias: bool = False, dtype: DTypeLike = np.float32,
+        bias: bool = False, G: int | None = None, rotary: float | None = None, rms: bool = False, eps: float = 1e-5,
+        plain: bool = False, dtype: DTypeLike = np.float32,
     ):  # fmt: skip
         if norm not in NORMS:
             raise ValueError(f"TransformerLayer: norm {norm!r} is unknown, expected None, 'before' or 'after'")
         self.relu = relu
         self.norm = norm
-        self.attention: MultiHeadAttention = MultiHeadAttention(n, H, m, rng, scale, dtype, distances, bias)
-        self.attention_norm: LayerNorm | None = LayerNorm(n, dtype) if norm else None
+        new_norm = partial(RMSNorm, n, dtype, eps) if rms else partial(LayerNorm, n, dtype)
+        self.attention: MultiHeadAttention = MultiHeadAttention(n, H, m, rng, scale, dtype, distances, bias, G, rotary)
+        self.attention_norm: Norm | None = new_norm() if norm else None
         if norm == "before":
             self.attention.output.W.data[...] = 0
-        self.feed_forward: FeedForward | None = FeedForward(n, f, rng, dtype, activation) if f else None
-        self.feed_forward_norm: LayerNorm | None = LayerNorm(n, dtype) if f and norm else None
+        self.feed_forward: FeedForward | None = FeedForward(n, f, rng, dtype, activation, not plain) if f else None
+        self.feed_forward_norm: Norm | None = new_norm() if f and norm else None
         self.dropout: Dropout = Dropout(dropout)
 
     def __call__(
@@ -74,7 +80,7 @@ class TransformerLayer(Layer):
         return self(x, mask, cache=cache)[0]
 
     def branch(
-        self, x: Array, layer: Callable[[Array], tuple[Array, Backward]], norm: LayerNorm | None,
+        self, x: Array, layer: Callable[[Array], tuple[Array, Backward]], norm: Norm | None,
         rng: np.random.Generator | None,
     ) -> tuple[Array, Backward]:  # fmt: skip
         """post_norm(x + σ(dropout(layer(pre_norm(x)))))"""
@@ -88,12 +94,12 @@ class TransformerLayer(Layer):
 
         return z, backward
 
-    def pre_norm(self, x: Array, norm: LayerNorm | None) -> tuple[Array, Backward]:
+    def pre_norm(self, x: Array, norm: Norm | None) -> tuple[Array, Backward]:
         """The input of a branch: x, normalized if the norm comes before"""
         return norm(x) if norm and self.norm == "before" else (x, identity)
 
     def post_norm(
-        self, x: Array, y: Array, norm: LayerNorm | None, rng: np.random.Generator | None
+        self, x: Array, y: Array, norm: Norm | None, rng: np.random.Generator | None
     ) -> tuple[Array, Backward]:
         """x + σ(dropout(y)), normalized if the norm comes after; the gradients are dx and dy"""
         y, dropout_backward = self.dropout(y, rng)
@@ -133,7 +139,7 @@ class DecoderLayer(TransformerLayer):
     ):  # fmt: skip
         super().__init__(n, H, m, rng, relu=False, norm=norm, f=f, scale=scale, bias=bias, dtype=dtype, **options)
         self.cross_attention: MultiHeadAttention = MultiHeadAttention(n, H, m, rng, scale, dtype, bias=bias)
-        self.cross_attention_norm: LayerNorm | None = LayerNorm(n, dtype) if norm else None
+        self.cross_attention_norm: Norm | None = LayerNorm(n, dtype) if norm else None
         if norm == "before":
             self.cross_attention.output.W.data[...] = 0
 

@@ -9,9 +9,8 @@ from mini_tf.layers.attention import KVCache
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.embedding import ABSENT, Embedding
 from mini_tf.layers.layer import Layer, chain_rule, take_all
-from mini_tf.layers.normalization import LayerNorm
 from mini_tf.layers.positions import LearnedPositions, PositionalEncoding
-from mini_tf.layers.transformer import DecoderCache, DecoderLayer, TransformerLayer, identity
+from mini_tf.layers.transformer import DecoderCache, DecoderLayer, Norm, TransformerLayer, identity
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -37,7 +36,7 @@ class Trunk(Layer):
                  trunk sees
     layers       a list of TransformerLayers
     positions    a PositionalEncoding or LearnedPositions, or None
-    norm         a last LayerNorm, or None
+    norm         a last LayerNorm or RMSNorm, or None
     causal       a word sees itself and the words before it, not those after it
     scale        factor on the word vectors
     dropout      fraction of their entries dropped in training, with an rng
@@ -47,7 +46,7 @@ class Trunk(Layer):
 
     def __init__(
         self, embedding: Embedding, layers: Sequence[TransformerLayer], *, T: int,
-        positions: PositionalEncoding | LearnedPositions | None = None, norm: LayerNorm | None = None,
+        positions: PositionalEncoding | LearnedPositions | None = None, norm: Norm | None = None,
         causal: bool = True, scale: float = 1.0, dropout: float = 0.0,
     ):  # fmt: skip
         self.T = T

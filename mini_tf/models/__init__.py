@@ -15,6 +15,7 @@ from mini_tf.models.classifier import Classifier
 from mini_tf.models.fixed_window import FixedWindowModel
 from mini_tf.models.gpt import GPT
 from mini_tf.models.language_transformer import LanguageTransformer
+from mini_tf.models.llama import Llama
 from mini_tf.models.masked import MaskedWordModel
 from mini_tf.models.ngram import NGramModel, markov_chain
 from mini_tf.models.one_attention import OneAttention
@@ -25,7 +26,7 @@ from mini_tf.models.translation_model import TranslationModel
 from mini_tf.models.translator import Translator
 
 __all__ = [
-    "CarriedState", "Classifier", "FixedWindowModel", "GPT", "LanguageTransformer", "MaskedWordModel", "NGramModel",
-    "OneAttention", "RecurrentModel", "RecurrentTranslator", "TextModel", "TranslationModel",
+    "CarriedState", "Classifier", "FixedWindowModel", "GPT", "LanguageTransformer", "Llama", "MaskedWordModel",
+    "NGramModel", "OneAttention", "RecurrentModel", "RecurrentTranslator", "TextModel", "TranslationModel",
     "Translator", "markov_chain",
 ]  # fmt: skip

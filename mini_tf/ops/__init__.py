@@ -20,28 +20,30 @@ are (in, out), and y = x·W + b.
 Each op is one object (`op.py`): the formula that you read, its name, a check of its arguments and, for some, a faster
 twin in `mini_tf/kernels`. Edit a formula, and everything that uses it runs what you wrote.
 
-Read the files in this order: linear, activations, softmax, losses, normalization, attention, additive_attention,
-pooling, embedding, dropout, recurrent, gated, pointer. What makes a function an op is in op.py, what Adam computes in
+Read the files in this order: linear, activations, softmax, losses, normalization, attention, rotary,
+additive_attention, pooling, embedding, dropout, recurrent, gated, pointer. What makes a function an op is in op.py, what Adam computes in
 updates.py.
 """
 
-from mini_tf.ops.activations import gelu, relu, residual_relu, sigmoid, tanh
+from mini_tf.ops.activations import gelu, relu, residual_relu, sigmoid, silu, swiglu, tanh
 from mini_tf.ops.additive_attention import additive_attention
-from mini_tf.ops.attention import attention
+from mini_tf.ops.attention import attention, grouped_attention
 from mini_tf.ops.dropout import dropout
 from mini_tf.ops.embedding import embedding
 from mini_tf.ops.gated import gru, lstm
 from mini_tf.ops.linear import linear
 from mini_tf.ops.losses import cross_entropy, mse
-from mini_tf.ops.normalization import layer_norm
+from mini_tf.ops.normalization import layer_norm, rms_norm
 from mini_tf.ops.op import op as op  # the decorator; __all__ has the ops
 from mini_tf.ops.pointer import copied, mixture_cross_entropy
 from mini_tf.ops.pooling import max_pool, mean_pool, product_pool, sum_pool
 from mini_tf.ops.recurrent import rnn
+from mini_tf.ops.rotary import rotary
 from mini_tf.ops.softmax import masked_softmax, softmax
 
 __all__ = [
-    "additive_attention", "attention", "copied", "cross_entropy", "dropout", "embedding", "gelu", "gru",
-    "layer_norm", "linear", "lstm", "masked_softmax", "max_pool", "mean_pool", "mixture_cross_entropy", "mse",
-    "product_pool", "relu", "residual_relu", "rnn", "sigmoid", "softmax", "sum_pool", "tanh",
+    "additive_attention", "attention", "copied", "cross_entropy", "dropout", "embedding", "gelu", "grouped_attention",
+    "gru", "layer_norm", "linear", "lstm", "masked_softmax", "max_pool", "mean_pool", "mixture_cross_entropy", "mse",
+    "product_pool", "relu", "residual_relu", "rms_norm", "rnn", "rotary", "sigmoid", "silu", "softmax", "sum_pool",
+    "swiglu", "tanh",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Elementwise activations, and the residual step that uses one of them."""
+"""Elementwise activations, the residual step that uses one of them, and the product that a gate takes part in."""
 
 import math
 
@@ -99,3 +99,38 @@ def gelu(x: Array, approximate: bool = False) -> tuple[Array, Backward]:
         return dy * (Phi + x * phi)
 
     return x * Phi, backward
+
+
+@op("x (…)")
+def silu(x: Array) -> tuple[Array, Backward]:
+    """y = x·σ(x),   σ(x) = 1/(1 + exp(−x)), the sigmoid
+
+    x (…)  →  y (…)
+    dx = dy·σ(x)·(1 + x·(1 − σ(x)))
+
+    Like gelu it is smooth, near x for large x and near 0 for small ones; its least value is −0.28.
+    Source: Hendrycks, Gimpel 2016, arXiv:1606.08415; as "swish" in Ramachandran, Zoph, Le 2017, arXiv:1710.05941
+    """
+    xp = array_module(x)
+    s = 0.5 * (1 + xp.tanh(0.5 * x))
+
+    def backward(dy: Array) -> Array:                    # keeps x, s
+        return dy * (s * (1 + x * (1 - s)))
+
+    return x * s, backward
+
+
+@op("gate (…), x (…)")
+def swiglu(gate: Array, x: Array) -> tuple[Array, Backward]:
+    """y = silu(gate)·x, entry by entry: the gate decides how much of x passes
+
+    gate (…), x (…)  →  y (…)
+    dx = dy·silu(gate),   dgate = dy·x·silu′(gate):   each factor's gradient is multiplied by the other factor
+    Source: Shazeer 2020, arXiv:2002.05202
+    """
+    opened, silu_backward = silu(gate)
+
+    def backward(dy: Array) -> Gradients:                # keeps gate, x, opened
+        return silu_backward(dy * x), dy * opened
+
+    return opened * x, backward

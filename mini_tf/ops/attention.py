@@ -46,3 +46,36 @@ def attention(
         return dquery, dkey, dvalue, None, dbias
 
     return A @ value, backward                           # (…, Tq, d)
+
+
+@op("query (…, H, Tq, m), key (…, G, Tk, m), value (…, G, Tk, d), mask (*) bool")
+def grouped_attention(
+    query: Array, key: Array, value: Array, mask: Array | None = None, scale: float = 1.0
+) -> tuple[Array, Backward]:
+    """Y^h = attention(Q^h, K^g, V^g),   g = ⌊h·G/H⌋: each of G heads of keys and values serves H/G heads of queries
+
+    query (…, H, Tq, m), key (…, G, Tk, m), value (…, G, Tk, d), mask as in attention  →  Y (…, H, Tq, d)
+    dQ^h is attention's;   dK^g and dV^g are sums over the query heads that they serve. None for the mask
+
+    Fewer keys and values have to be cached while a text is written; with G = H it is attention.
+    Raises ValueError unless H is a multiple of G.
+    Source: Ainslie et al. 2023, arXiv:2305.13245
+    """
+    H, G = query.shape[-3], key.shape[-3]
+    if G == 0 or H % G:
+        raise ValueError(f"grouped_attention: query has {H} heads and key {G}, expected a multiple of key's")
+    xp = array_module(query)
+    keys, values = xp.repeat(key, H // G, axis=-3), xp.repeat(value, H // G, axis=-3)            # (…, H, Tk, m or d)
+    Y, attention_backward = attention(query, keys, values, mask, scale)
+
+    def backward(dY: Array) -> Gradients:                # keeps what attention keeps
+        dquery, dkeys, dvalues, _, _ = attention_backward(dY)
+        return dquery, sum_of_groups(dkeys, G), sum_of_groups(dvalues, G), None
+
+    return Y, backward
+
+
+def sum_of_groups(x: Array, G: int) -> Array:
+    """(…, H, T, m) → (…, G, T, m): the sum over each group of H/G neighbouring heads"""
+    *leading, H, T, m = x.shape
+    return x.reshape(*leading, G, H // G, T, m).sum(-3)

@@ -1,4 +1,4 @@
-"""Layer normalization."""
+"""Normalization: each row is brought to the same scale, and its gradient loses the part that would change the scale."""
 
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
@@ -35,3 +35,28 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[
         return dx, sum_to(dy * normal, gamma.shape), sum_to(dy, beta.shape)
 
     return gamma * normal + beta, backward
+
+
+@op("x (…, n), gamma (n)")
+def rms_norm(x: Array, gamma: Array, eps: float = 1e-5) -> tuple[Array, Backward]:
+    """y = γ·x̂,   x̂ = x·r,   r = 1/√(mean(x²) + ε);   the mean over the last axis
+
+    x (…, n), gamma (n,)  →  y (…, n)
+    With g = dy·γ, the gradient of x̂:   dx = r·g − r·x̂·mean(g·x̂),   dγ = Σ dy·x̂ over the leading axes
+
+    It is layer_norm without μ: nothing is subtracted on the way up, so no mean(g) on the way down.
+    Raises ValueError for n = 0: there is no mean of no entries.
+    Source: Zhang, Sennrich 2019, arXiv:1910.07467
+    """
+    xp = array_module(x)
+    if x.shape[-1] == 0:
+        raise ValueError(f"rms_norm: x has shape {x.shape}, expected at least one entry in a row")
+    r = 1 / xp.sqrt((x * x).mean(-1, keepdims=True) + eps)       # (…, 1)
+    normal = x * r                                               # x̂
+
+    def backward(dy: Array) -> Gradients:                # keeps normal, r, gamma
+        g = dy * gamma
+        dx = r * (g - normal * (g * normal).mean(-1, keepdims=True))
+        return dx, sum_to(dy * normal, gamma.shape)
+
+    return gamma * normal, backward

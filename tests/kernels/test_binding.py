@@ -26,7 +26,7 @@ def test_every_twin_is_bound_to_its_formula_as_it_stands():
     """If this fails, a formula was edited: mini-tf gradcheck --bind-twins compares its twin and binds it again."""
     assert {op.name for op in OPS} == {
         "adam", "attention", "cross_entropy", "dropout", "embedding", "gelu", "gru", "layer_norm", "linear", "lstm",
-        "masked_softmax", "mean_pool", "relu", "residual_relu", "softmax", "sum_of_squares",
+        "masked_softmax", "mean_pool", "relu", "residual_relu", "rms_norm", "rotary", "silu", "softmax", "sum_of_squares", "swiglu",
     }  # fmt: skip
     assert {op.name: binding.edited(op) for op in OPS} == {op.name: None for op in OPS}
     assert binding.edited(DECODING) is None
@@ -125,17 +125,18 @@ def unedited(copied):
 def test_a_learners_edit_shows_in_training(copied, unedited):
     losses, said, twins = unedited
     assert said == []
-    assert len(twins) == 14
+    assert len(twins) == 18
     norm = "ops/normalization.py"
-    wrong, said, fewer = trained(copied, norm, "g = dy * gamma", "g = dy * 0 * gamma")
+    mean = "g - g.mean(-1, keepdims=True)"
+    wrong, said, fewer = trained(copied, norm, mean, "0 * g + g.mean(-1, keepdims=True)")
     assert wrong[0] == losses[0]                         # the same forward
     assert np.abs(np.subtract(wrong[1:], losses[1:])).max() > 1e-4
     assert said == ["layer_norm was edited: the formula runs, not its faster twin (mini-tf gradcheck checks it)"]
     assert set(twins) - set(fewer) == {"layer_norm"}
-    right, said, _ = trained(copied, norm, "g = dy * gamma", "g = gamma * dy")
+    right, said, _ = trained(copied, norm, mean, "-g.mean(-1, keepdims=True) + g")
     np.testing.assert_allclose(right, losses, rtol=1e-5)
     assert len(said) == 1
-    assert trained(copied, norm, "# x̂", "# x hat")[:2] == [losses, []]
+    assert trained(copied, norm, "# keeps normal, r, gamma\n        g = dy * gamma\n        dx = r * (g - g", "#\n        g = dy * gamma\n        dx = r * (g - g")[:2] == [losses, []]
 
 
 def test_an_edit_of_a_function_that_a_formula_uses_shows_too(copied, unedited):

@@ -27,7 +27,10 @@ def of_rows(name, rng, shape):
     x = normal(rng, *shape)
     return {
         "relu": [x], "gelu": [x], "softmax": [3 * x],
+        "silu": [x], "rotary": [normal(rng, *shape, 6)],
         "residual_relu": [x, normal(rng, *shape)],
+        "swiglu": [x, normal(rng, *shape)],
+        "rms_norm": [x, normal(rng, shape[-1])],
         "layer_norm": [x, normal(rng, shape[-1]), normal(rng, shape[-1])],
         "masked_softmax": [3 * x, rng.random(shape) < 0.5],
         "dropout": [x, rng.random(shape) < 0.7, 0.3],
@@ -40,7 +43,7 @@ def of_rows(name, rng, shape):
 
 OF_ROWS = [
     "relu", "gelu", "softmax", "residual_relu", "layer_norm", "masked_softmax", "dropout", "cross_entropy", "linear",
-    "embedding", "mean_pool",
+    "embedding", "mean_pool", "silu", "swiglu", "rms_norm", "rotary",
 ]  # fmt: skip
 
 
@@ -102,7 +105,7 @@ def as_list(gradients):
 def test_twins_agree_with_their_formulas(name, shape, rng):
     if name == "cross_entropy" and 0 in shape:
         pytest.skip("no row: an error, in the test of errors")
-    options = {"eps": 0.1} if name == "layer_norm" else {}       # with one number in a row, r = 1/√ε magnifies rounding
+    options = {"eps": 0.1} if "norm" in name else {}       # with one number in a row, r = 1/√ε magnifies rounding
     agree(name, rng, *of_rows(name, rng, shape), **options)
 
 
@@ -221,6 +224,14 @@ def test_gelu_by_tanh(rng):
     agree("gelu", rng, 4 * normal(rng, 40, 41), approximate=True)
 
 
+@pytest.mark.parametrize("halves", [False, True])
+def test_rotary_of_heads_as_a_layer_splits_them(halves, rng):
+    heads = normal(rng, 3, 5, 4, 6).swapaxes(1, 2)
+    agree("rotary", rng, heads, first=3, base=100.0, halves=halves)
+    assert ops.rotary(heads)[0].swapaxes(1, 2).flags.c_contiguous        # so that they are joined without a copy
+    agree("rotary", rng, normal(rng, 2, 300, 1000), halves=halves)
+
+
 def test_mean_pool_of_all_words_of_some_and_of_none(rng):
     agree("mean_pool", rng, normal(rng, 5, 4))
     agree("mean_pool", rng, normal(rng, 2, 3, 67, 1511))
@@ -247,6 +258,7 @@ def large(name, rng):
         "softmax": [x], "relu": [x], "gelu": [x], "residual_relu": [x, x + 1], "dropout": [x, x > 0, 0.4],
         "masked_softmax": [x, x > -1], "embedding": [x[0].copy(), rng.integers(0, 67, (9, 5))],
         "mean_pool": [x, rng.random((4, 67)) < 0.5],
+        "silu": [x], "swiglu": [x, x + 1], "rms_norm": [x, normal(rng, 512)], "rotary": [x],
     }[name]  # fmt: skip
 
 
@@ -325,7 +337,7 @@ def check_special_numbers(name, special, rng, call, to=lambda x: x):
     for place, x in enumerate(given):
         if getattr(x, "dtype", None) != np.float32:
             continue
-        if name == "layer_norm" and x is not inputs[0] and abs(special) > 1e38:
+        if "norm" in name and x is not inputs[0] and abs(special) > 1e38:
             continue                                     # sums overflow, or not, depending on their order
         x = np.array(x)
         x.reshape(-1)[x.size // 2] = special
@@ -388,7 +400,7 @@ def test_far_from_zero(name, rng):
         agree(name, rng, np.array([-1e38, 1e38, -1e19, 1e19, 0, -0.0], np.float32))
 
 
-@pytest.mark.parametrize("name", ["relu", "gelu", "residual_relu", "layer_norm", "softmax", "dropout"])
+@pytest.mark.parametrize("name", ["relu", "gelu", "swiglu", "residual_relu", "layer_norm", "rms_norm", "softmax", "dropout"])
 def test_dy_is_broadcast_or_refused(name, rng):
     inputs = of_rows(name, rng, (4, 6, 5))
     _, backward = getattr(ops, name)(*inputs)

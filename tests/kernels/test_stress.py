@@ -33,6 +33,8 @@ def cases(rng, rows):
         "linear": (ops.linear, [x, normal(64, 12), normal(12)], {}), "embedding": (ops.embedding, [normal(64, 20), ids], {}),
         "cross_entropy": (ops.cross_entropy, [x, ids], {"smoothing": 0.1}),
         "mean_pool": (ops.mean_pool, [x.reshape(1, rows, 64), mask[None, :, 0]], {}),
+        "silu": (ops.silu, [x], {}), "swiglu": (ops.swiglu, [x, x + 1], {}), "rms_norm": (ops.rms_norm, [x, x[0]], {}),
+        "rotary": (ops.rotary, [x], {}),
         "attention": (ops.attention, [*heads, np.tri(32, dtype=bool)], {"scale": 0.4, "bias": normal(2, 32, 32)}),
     }  # fmt: skip
 

@@ -278,6 +278,27 @@ def test_training_leaves_the_callers_table_alone(rng):
     np.testing.assert_array_equal(table, before)
 
 
+def test_a_gate_decides_what_passes_feed_forward(rng):
+    x, layer = rng.standard_normal((2, 3, 4)), layers.FeedForward(4, 5, rng, np.float64, "swiglu", bias=False)
+    assert list(layer.parameters()) == ["inner.W", "gate.W", "outer.W"]
+    layer.outer.W.data[...] = rng.standard_normal((5, 4))
+    gate, up = x @ layer.gate.W.data, x @ layer.inner.W.data
+    np.testing.assert_allclose(layer(x)[0], gate / (1 + np.exp(-gate)) * up @ layer.outer.W.data, rtol=1e-12)
+
+
+def test_attention_with_fewer_heads_of_keys(rng):
+    x, causal = rng.standard_normal((2, 3, 4)), np.tri(3, dtype=bool)
+    grouped = layers.MultiHeadAttention(4, 4, 2, rng, dtype=np.float64, G=2, rotary=10.0)
+    full = layers.MultiHeadAttention(4, 4, 2, rng, dtype=np.float64, rotary=10.0)
+    for name in ("query", "output"):
+        getattr(full, name).W.data = getattr(grouped, name).W.data
+    for name in ("key", "value"):                        # each head of keys stands twice
+        getattr(full, name).W.data = getattr(grouped, name).W.data.reshape(4, 2, 2).repeat(2, axis=1).reshape(4, 8)
+    np.testing.assert_allclose(grouped(x, causal)[0], full(x, causal)[0], rtol=1e-12)
+    with pytest.raises(ValueError, match="H = 4 heads of queries and G = 3 of keys"):
+        layers.MultiHeadAttention(4, 4, 2, rng, G=3)
+
+
 def test_feed_forward_has_relu_or_gelu(rng):
     x = rng.standard_normal((2, 3, 4))
     for activation, op in (("relu", ops.relu), ("gelu", ops.gelu)):
@@ -285,5 +306,5 @@ def test_feed_forward_has_relu_or_gelu(rng):
         layer.outer.W.data[...] = rng.standard_normal((5, 4))
         h, _ = op(x @ layer.inner.W.data)
         np.testing.assert_allclose(layer(x)[0], h @ layer.outer.W.data, rtol=1e-12)
-    with pytest.raises(ValueError, match="activation 'swish' is unknown, expected relu or gelu"):
+    with pytest.raises(ValueError, match="activation 'swish' is unknown, expected relu, gelu or swiglu"):
         layers.FeedForward(4, 5, rng, activation="swish")

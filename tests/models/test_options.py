@@ -10,6 +10,7 @@ from mini_tf.models import (
     Classifier,
     FixedWindowModel,
     LanguageTransformer,
+    Llama,
     MaskedWordModel,
     OneAttention,
     RecurrentModel,
@@ -27,6 +28,8 @@ LAB = {"T": 3, "L": 1, "H": 2, "m": 2}
 MODELS = {
     "GPT": GPT(E, **SIZES),
     "GPT without layers": GPT(E, T=3, L=0),
+    "Llama": Llama(E, **SIZES),
+    "Llama, grouped, not tied": Llama(E, **SIZES, G=1, tied=False),
     "lab": LanguageTransformer(E, **LAB),
     "lab, shared": LanguageTransformer(E, **LAB, readout="shared", causal=True, positions="geometric", tied=True),
     "lab, average": LanguageTransformer(E, **LAB, readout="average", positions=[1.0, 2.0]),

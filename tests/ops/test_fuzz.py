@@ -16,14 +16,16 @@ from hypothesis import strategies as st
 OPS = {op.name: op for op in all_ops() if op.__module__.startswith("mini_tf.ops.")}
 EXAMPLES = int(os.environ.get("MINI_TF_FUZZ", "60"))     # of each op: the same every time, or, if there are more, others
 SIZES = st.sampled_from([3, 2, 1, 4, 0])
-SHAPES = {"masked_softmax": ("…", "k"), "attention": ("…", "Tq", "Tk")}  # to which an array of any shape, (*), broadcasts
+SHAPES = {                                               # to which an array of any shape, (*), broadcasts
+    "masked_softmax": ("…", "k"), "attention": ("…", "Tq", "Tk"), "grouped_attention": ("…", "H", "Tq", "Tk"),
+}  # fmt: skip
 GATES = {"lstm": 4, "gru": 3}                            # their weights have so many times k columns
 POSITIVE = {"p_copy", "v"}
 OPTIONS = {
     "absent": [None, -1, 0],
     "approximate": [True], "scale": [0.6], "rate": [0.0, 0.3, 1.0], "ignore": [0, -1], "smoothing": [0.2, 1.0], "eps": [0.1],
     "activation": ["relu", "sine"], "t": [3, 1, 0], "learning_rate": [0.1], "betas": [(0.9, 0.99), (0.0, 0.0), (0.9, 1.0)],
-    "decay": [0.9],
+    "decay": [0.9], "first": [0, 3], "base": [10.0, 0.0], "halves": [True],
 }  # fmt: skip
 
 

@@ -31,6 +31,12 @@ BAD = {
     "no target counts": (lambda: ops.cross_entropy(W, np.zeros(4, int), ignore=0), r"cross_entropy: none of the 4 targets counts"),
     "unequal shapes": (lambda: ops.mse(x, W), r"mse: target has shape \(4, 5\)"),
     "nothing to compare": (lambda: ops.mse(np.zeros((0, 3)), np.zeros((0, 3))), r"mse: prediction has shape \(0, 3\), expected at least one"),
+    "heads that do not fit": (
+        lambda: ops.grouped_attention(np.ones((3, 2, 4)), np.ones((2, 2, 4)), np.ones((2, 2, 4))),
+        "grouped_attention: query has 3 heads and key 2, expected a multiple of key's",
+    ),
+    "an odd number to turn": (lambda: ops.rotary(np.ones((2, 3))), r"rotary: x has shape \(2, 3\), expected an even last axis"),
+    "a row of nothing to scale": (lambda: ops.rms_norm(np.zeros((2, 0)), np.ones(0)), r"rms_norm: x has shape \(2, 0\), expected at le"),
     "a row of nothing": (lambda: ops.layer_norm(np.zeros((2, 0)), np.ones(0), np.zeros(0)), r"layer_norm: x has shape \(2, 0\), expected at least one entry"),
     "a mean of nothing": (lambda: ops.mean_pool(np.zeros((2, 0, 3))), r"mean_pool: x has shape \(2, 0, 3\), T = 0 words, expected at least one"),
     "a maximum of nothing": (lambda: ops.max_pool(np.zeros((2, 0, 3))), r"max_pool: x has shape \(2, 0, 3\), T = 0 words, expected at least one"),

@@ -203,6 +203,27 @@ def test_the_tanh_form_of_gelu_is_near_the_exact_one():
     assert 1e-4 < error.max() < 5e-4
 
 
+def test_rotary_scores_depend_on_the_distance_alone(rng):
+    query, key = rng.standard_normal((2, 1, 8))
+
+    def score(position_of_query, position_of_key):
+        return (ops.rotary(query, position_of_query)[0] * ops.rotary(key, position_of_key)[0]).sum()
+
+    assert np.isclose(score(7, 3), score(107, 103), rtol=1e-12)
+    assert not np.isclose(score(7, 3), score(7, 4))
+
+
+def test_rotary_in_halves_is_rotary_of_neighbours_sorted(rng):
+    x = rng.standard_normal((2, 5, 8))
+    order = np.r_[0:8:2, 1:8:2]
+    np.testing.assert_array_equal(ops.rotary(x[..., order], halves=True)[0], ops.rotary(x)[0][..., order])
+
+
+def test_with_as_many_heads_of_keys_grouped_attention_is_attention(rng):
+    query, key, value = rng.standard_normal((3, 2, 4, 5, 3))
+    np.testing.assert_array_equal(ops.grouped_attention(query, key, value)[0], ops.attention(query, key, value)[0])
+
+
 def test_relu_and_the_residual_step(rng):
     x, y = np.array([-1.0, 0.0, 2.0]), np.array([5.0, -5.0, 1.0])
     assert ops.relu(x)[0].tolist() == [0, 0, 2]
@@ -218,6 +239,13 @@ def _autograd_attention(q, k, v):
 def _autograd_layer_norm(x, gamma, beta):
     mean, var = anp.mean(x, -1, keepdims=True), anp.var(x, -1, keepdims=True)
     return gamma * (x - mean) / anp.sqrt(var + 1e-5) + beta
+
+
+def _autograd_rotary(x):
+    angle = np.arange(3, 3 + x.shape[-2])[:, None] * 100.0 ** (-2 * np.arange(x.shape[-1] // 2) / x.shape[-1])
+    a, b = x[..., 0::2], x[..., 1::2]
+    turned = [a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
+    return anp.stack(turned, axis=-1).reshape(x.shape)
 
 
 def _autograd_rnn(x, h, Wx, Wh, b):
@@ -244,6 +272,15 @@ ORACLES = {
     ),
     "mse": (ops.mse, lambda p, t: anp.mean((p - t) ** 2), [(3, 4), (3, 4)]),
     "gelu": (ops.gelu, lambda x: x * 0.5 * (1 + erf(x / math.sqrt(2))), [(3, 4)]),
+    "silu": (ops.silu, lambda x: x / (1 + anp.exp(-x)), [(3, 4)]),
+    "swiglu": (ops.swiglu, lambda gate, x: gate / (1 + anp.exp(-gate)) * x, [(3, 4), (3, 4)]),
+    "rms_norm": (ops.rms_norm, lambda x, g: g * x / anp.sqrt(anp.mean(x * x, -1, keepdims=True) + 1e-5), [(2, 3, 6), (6,)]),
+    "rotary": (lambda x: ops.rotary(x, 3, 100.0), _autograd_rotary, [(2, 4, 6)]),
+    "grouped_attention": (
+        lambda q, k, v: ops.grouped_attention(q, k, v, np.tri(4, dtype=bool), 0.5),
+        lambda q, k, v: _autograd_attention(q, *(anp.concatenate([x[:1]] * 3 + [x[1:]] * 3) for x in (k, v))),
+        [(6, 4, 3), (2, 4, 3), (2, 4, 3)],
+    ),
     "sigmoid": (ops.sigmoid, lambda x: 1 / (1 + anp.exp(-x)), [(3, 4)]),
     "embedding": (
         lambda table: ops.embedding(table, TARGETS), lambda table: table[TARGETS], [(5, 3)],

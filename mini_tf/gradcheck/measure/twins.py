@@ -111,8 +111,8 @@ def check_updates(rng: np.random.Generator, device: str = "cpu") -> list[str]:
 def check_writing(rng: np.random.Generator) -> list[str]:
     """A sentence for each variant of TransformerLayer whose twin (`kernels/decode_layer.py`) writes another y."""
     n, H, m, words, findings = 6, 2, 4, 5, list[str]()
-    branches = [{"f": 0}, *({"f": 7, "activation": activation} for activation in ACTIVATIONS)]
-    attentions: list[dict[str, Any]] = [{}, {"bias": True}, {"distances": True}]
+    branches = [{"f": 0}, *({"f": 7, "activation": activation} for activation in (*ACTIVATIONS, "swiglu"))]
+    attentions: list[dict[str, Any]] = [{}, {"bias": True}, {"distances": True}, {"G": 1, "rotary": 90.0, "rms": True}]
     for norm, relu, branch, attention in product(NORMS, (True, False), branches, attentions):
         options = {"norm": norm, "relu": relu} | branch | attention
         layer = TransformerLayer(n, H, m, rng, scale=0.7, **options)

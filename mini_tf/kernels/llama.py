@@ -1,0 +1,179 @@
+"""Twins, and their loops, of the ops that today's transformers add: rms_norm, silu, swiglu, rotary. See `cpu.py`."""
+
+from functools import lru_cache
+from types import NotImplementedType
+
+from mini_tf.kernels.compiling import EXACT, compiled
+from mini_tf.kernels.elementary import ONE, ZERO, f4, sigmoid
+from mini_tf.kernels.loops import normalized, reciprocal_root
+from mini_tf.kernels.memory import as_gradient, empty, for_loops
+from mini_tf.kernels.rows import flat, in_pieces, rows
+from mini_tf.kernels.threads import in_parallel, pieces
+from mini_tf.types import Array, Backward
+
+import numpy as np
+from numba import njit
+
+
+@compiled("void(i8, i8, f4[:, ::1], f4[::1], f4, f4[:, ::1], f4[::1])")
+def rms_rows(first, stop, x, gamma, eps, y, r):
+    """y = γ·x·r,   r = 1/√(mean(x²) + ε)"""
+    size = f4(x.shape[1])
+    for i in range(first, stop):
+        row, y_row, squares = x[i], y[i], ZERO
+        for j in range(row.size):
+            squares += row[j] * row[j]
+        scale = reciprocal_root(squares / size + eps)
+        r[i] = scale
+        for j in range(row.size):
+            y_row[j] = gamma[j] * normalized(row[j], ZERO, scale)
+
+
+@compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4[::1], f4[::1], f4[:, ::1], f4[::1])")
+def rms_rows_backward(first, stop, x, dy, r, gamma, dx, dgamma):
+    """dx = r·(g − x̂·mean(g·x̂)),   g = dy·γ;   these rows' Σ dy·x̂ is added to dgamma"""
+    for i in range(first, stop):
+        row, dy_row, dx_row, scale, sum_gx = x[i], dy[i], dx[i], r[i], ZERO
+        for j in range(row.size):
+            x_hat = normalized(row[j], ZERO, scale)
+            sum_gx += dy_row[j] * gamma[j] * x_hat
+            dgamma[j] += dy_row[j] * x_hat
+        mean_gx = sum_gx / f4(row.size)
+        for j in range(row.size):
+            dx_row[j] = scale * (dy_row[j] * gamma[j] - normalized(row[j], ZERO, scale) * mean_gx)
+
+
+def rms_norm(x: Array, gamma: Array, eps: float = 1e-5) -> tuple[Array, Backward] | NotImplementedType:
+    if x.shape[-1] == 0:
+        return NotImplemented
+    x_rows, gamma_row, y, shape = rows(x), flat(gamma), empty(x.shape), x.shape
+    r = np.empty(len(x_rows), np.float32)
+    in_pieces(rms_rows, x_rows, gamma_row, np.float32(eps), rows(y), r)
+
+    def backward(dy):                                    # keeps x, r, gamma
+        dy_rows, dx = rows(as_gradient(dy, shape)), empty(x_rows.shape)
+        cuts = pieces(len(dx), dx.size)
+        dgamma = np.zeros((len(cuts), gamma.size), np.float32)       # each piece has its own sums
+
+        def part(k, first, stop):
+            rms_rows_backward(first, stop, x_rows, dy_rows, r, gamma_row, dx, dgamma[k])
+
+        in_parallel(part, cuts)
+        return dx.reshape(shape), dgamma.sum(0)
+
+    return y, backward
+
+
+@njit(fastmath=EXACT)
+def silu_slope(x, s):
+    """σ·(1 + x·(1 − σ)), where FAST would make of 1 − (1 − 1/…) a number that is not 0 for x = ∞"""
+    return s * (ONE + x * (ONE - s))
+
+
+@compiled("void(i8, i8, f4[::1], f4[::1])")
+def silu_entries(first, stop, x, y):
+    """y = x·σ(x)"""
+    x, y = x[first:stop], y[first:stop]
+    for i in range(x.size):
+        y[i] = x[i] * sigmoid(x[i])
+
+
+@compiled("void(i8, i8, f4[::1], f4[::1], f4[::1])")
+def silu_entries_backward(first, stop, x, dy, dx):
+    """dx = dy·σ(x)·(1 + x·(1 − σ(x)))"""
+    x, dy, dx = x[first:stop], dy[first:stop], dx[first:stop]
+    for i in range(x.size):
+        dx[i] = dy[i] * silu_slope(x[i], sigmoid(x[i]))
+
+
+def silu(x: Array) -> tuple[Array, Backward]:
+    y = empty(x.shape)
+    in_pieces(silu_entries, flat(x), flat(y))
+
+    def backward(dy):                                    # keeps x
+        dx = empty(x.shape)
+        in_pieces(silu_entries_backward, flat(x), flat(as_gradient(dy, x.shape)), flat(dx))
+        return dx
+
+    return y, backward
+
+
+@compiled("void(i8, i8, f4[::1], f4[::1], f4[::1])")
+def swiglu_entries(first, stop, gate, x, y):
+    """y = silu(gate)·x"""
+    gate, x, y = gate[first:stop], x[first:stop], y[first:stop]
+    for i in range(x.size):
+        y[i] = gate[i] * sigmoid(gate[i]) * x[i]
+
+
+@compiled("void(i8, i8, f4[::1], f4[::1], f4[::1], f4[::1], f4[::1])")
+def swiglu_entries_backward(first, stop, gate, x, dy, dgate, dx):
+    """dgate = dy·x·silu′(gate),   dx = dy·silu(gate)"""
+    gate, x, dy = gate[first:stop], x[first:stop], dy[first:stop]
+    dgate, dx = dgate[first:stop], dx[first:stop]
+    for i in range(x.size):
+        s = sigmoid(gate[i])
+        dgate[i] = dy[i] * x[i] * silu_slope(gate[i], s)
+        dx[i] = dy[i] * (gate[i] * s)
+
+
+def swiglu(gate: Array, x: Array) -> tuple[Array, Backward]:
+    y = empty(x.shape)
+    in_pieces(swiglu_entries, flat(gate), flat(x), flat(y))
+
+    def backward(dy):                                    # keeps gate, x
+        dgate, dx = empty(x.shape), empty(x.shape)
+        in_pieces(swiglu_entries_backward, flat(gate), flat(x), flat(as_gradient(dy, x.shape)), flat(dgate), flat(dx))
+        return dgate, dx
+
+    return y, backward
+
+
+@compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4[:, ::1], i8, b1, f4[:, ::1])")
+def turn_rows(first, stop, x, cos, sin, heads, halves, y):
+    """Each pair of x's rows turned; row i has the position i // heads, from 0 again after the last"""
+    positions, pairs = cos.shape
+    for i in range(first, stop):
+        t = i // heads % positions
+        row, y_row, cos_row, sin_row = x[i], y[i], cos[t], sin[t]
+        if halves:
+            for k in range(pairs):
+                a, b = row[k], row[k + pairs]
+                y_row[k] = a * cos_row[k] - b * sin_row[k]
+                y_row[k + pairs] = a * sin_row[k] + b * cos_row[k]
+        else:
+            for k in range(pairs):
+                a, b = row[2 * k], row[2 * k + 1]
+                y_row[2 * k] = a * cos_row[k] - b * sin_row[k]
+                y_row[2 * k + 1] = a * sin_row[k] + b * cos_row[k]
+
+
+def rotary(
+    x: Array, first: int = 0, base: float = 10000.0, halves: bool = False
+) -> tuple[Array, Backward] | NotImplementedType:
+    T, m = x.shape[-2:]
+    if m % 2 or T == 0 or not isinstance(first, int) or not base > 0:
+        return NotImplemented
+    cos, sin = angles(first, T, m, base)
+
+    def backward(dy):                                    # keeps the shape of x
+        return turned(as_gradient(dy, shape), cos, -sin, halves)
+
+    shape = x.shape
+    return turned(x, cos, sin, halves), backward
+
+
+@lru_cache(64)
+def angles(first: int, T: int, m: int, base: float) -> tuple[Array, Array]:
+    """cos φ and sin φ (T, m/2), the same for all layers and heads"""
+    phi = np.arange(first, first + T)[:, None] * base ** (-2 * np.arange(m // 2) / m)
+    return np.cos(phi).astype(np.float32), np.sin(phi).astype(np.float32)
+
+
+def turned(x: Array, cos: Array, sin: Array, halves: bool) -> Array:
+    """See ops/rotary.py. Heads (B, H, T, m) that are a view of (B, T, H·m) give another such view."""
+    by_position = x.ndim > 2 and not x.flags.c_contiguous and x.swapaxes(-2, -3).flags.c_contiguous
+    x, heads = (x.swapaxes(-2, -3), x.shape[-3]) if by_position else (for_loops(x), 1)
+    y = empty(x.shape)
+    in_pieces(turn_rows, rows(x), cos, sin, heads, halves, rows(y))
+    return y.swapaxes(-2, -3) if by_position else y
