@@ -34,7 +34,7 @@ PARTS = {                            # of a layer, or None
     "attention": MultiHeadAttention, "feed_forward": FeedForward, "dropout": Dropout, "attention_norm": LayerNorm,
     "feed_forward_norm": LayerNorm, **dict.fromkeys(["query", "key", "value", "output", "inner", "outer"], Linear),
 }  # fmt: skip
-OPS: list[Any] = [ops.attention, ops.linear, ops.layer_norm, ops.residual_relu, *ACTIVATIONS.values()]
+OPS: list[Any] = [ops.attention, ops.linear, ops.layer_norm, ops.residual_relu, ops.relu, ops.gelu]
 
 
 class LayerDecoding(Op):
@@ -62,7 +62,8 @@ class LayerDecoding(Op):
         for_attention = *(array for linear in projections for array in weights(linear)), np.float32(attention.scale)
         for_the_rest = (
             NORMS.index(layer.norm), EPS, *scaling(layer.attention_norm), layer.relu, *inner, *outer,
-            feed_forward is not None and feed_forward.activation == "gelu", *scaling(layer.feed_forward_norm),
+            0 if feed_forward is None else list(ACTIVATIONS).index(feed_forward.activation),
+            *scaling(layer.feed_forward_norm),
         )  # fmt: skip
 
         def decode(x, cache):

@@ -1,7 +1,7 @@
 """The loop that decodes: one word after another goes through a whole TransformerLayer, see `decode_layer.py`."""
 
 from mini_tf.kernels.compiling import FAST, compiled
-from mini_tf.kernels.elementary import ONE, ZERO, f4, normal_distribution
+from mini_tf.kernels.elementary import ONE, ZERO, distribution_by_tanh, f4, normal_distribution
 from mini_tf.kernels.loops import norm_of_rows, softmax_of_rows
 
 import numpy as np
@@ -70,16 +70,25 @@ def fit(x, W, b, y):
 
 
 BEFORE, AFTER = 1, 2         # places of a layer norm, as in layers/transformer.py
+RELU, GELU = 0, 1            # and activations, as in layers/feed_forward.py; 2 is GELU by tanh
+
+
+@njit(inline="always", fastmath=FAST)
+def activated(a, activation):
+    if activation == RELU:
+        return max(a, ZERO)
+    Phi, _ = normal_distribution(a) if activation == GELU else distribution_by_tanh(a)
+    return a * Phi
 
 
 @compiled(
     "b1(f4[:, ::1], f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], f4, "
     "f4[:, :, ::1], f4[:, :, ::1], f4[:, :, ::1], i8, i8, f4, f4[::1], f4[::1], b1, "
-    "f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], b1, f4[::1], f4[::1], f4[:, ::1])"
+    "f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], i8, f4[::1], f4[::1], f4[:, ::1])"
 )
 def decode(
     x, W_query, b_query, W_key, b_key, W_value, b_value, W_output, b_output, scale, bias, keys, values, past,
-    norm, eps, gamma, beta, relu, W_inner, b_inner, W_outer, b_outer, gelu, gamma_2, beta_2, y,
+    norm, eps, gamma, beta, relu, W_inner, b_inner, W_outer, b_outer, activation, gamma_2, beta_2, y,
 ):  # fmt: skip
     """A TransformerLayer's y (new, n) for words x (new, n), which come after the `past` words in keys, values (H, T, m)
 
@@ -111,7 +120,7 @@ def decode(
             z = normed(word, gamma_2, beta_2, eps) if norm == BEFORE else word
             a = row_times(z, W_inner, b_inner)
             for i in range(f):
-                a[i] = a[i] * normal_distribution(a[i])[0] if gelu else max(a[i], ZERO)
+                a[i] = activated(a[i], activation)
             word = added(word, row_times(a, W_outer, b_outer), relu)
             if norm == AFTER:
                 word = normed(word, gamma_2, beta_2, eps)

@@ -19,7 +19,7 @@ FINGERPRINTS = {
         "KVCache.contents": "c7429c09535e3e6c",
         "FeedForward.__call__": "38f61b2dca7685f9",
         "Linear.__call__": "ef852b5c1e9ab505",
-        "LayerNorm.__call__": "cd9f2e13585b5136",
+        "LayerNorm.__call__": "e94228d1d9029b5e",
         "Dropout.__call__": "355de95aaa16722c",
         "attention": "b1bb2e681fed29b5",
         "masked_softmax": "31bed0638af133f6",

@@ -50,7 +50,7 @@ def by_the_formula(layer, x):
 
 def test_every_variant_of_the_layer(rng, runs):
     assert check_writing(rng) == []
-    assert len(runs) == 54 * 4
+    assert len(runs) == 96 * 4
     assert all(runs)
 
 
