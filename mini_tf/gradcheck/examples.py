@@ -180,6 +180,7 @@ EXAMPLES = {
     "sum_to": op(broadcast_add, (B, n, n), (n, 1)),
     "Linear": layer(partial(layers.Linear, n, m), (B, T, n)),
     "LayerNorm": layer(lambda rng: layers.LayerNorm(n), (B, T, n)),
+    "LayerNorm, no bias": layer(lambda rng: layers.LayerNorm(n, bias=False), (B, T, n)),
     "RMSNorm": layer(lambda rng: layers.RMSNorm(n), (B, T, n)),
     "Dropout, training": layer(lambda rng: layers.Dropout(0.4), (B, T, n), training=True),
     "PositionalEncoding": layer(lambda rng: layers.PositionalEncoding(T, n), (B, T, n)),
@@ -196,6 +197,9 @@ EXAMPLES = {
     "MultiplicativeAttention": layer(partial(layers.MultiplicativeAttention, n, m), (B, T, n), (B, T + 1, m)),
     "AdditiveAttention": layer(partial(layers.AdditiveAttention, n, m), (B, T, n), (B, T + 1, m)),
     "FeedForward, gelu": layer(partial(layers.FeedForward, n, m, activation="gelu"), (B, T, n)),
+    "FeedForward, gelu by tanh, no bias": layer(
+        partial(layers.FeedForward, n, m, activation="gelu_tanh", bias=False), (B, T, n)
+    ),
     "FeedForward, swiglu": layer(partial(layers.FeedForward, n, m, activation="swiglu"), (B, T, n)),
     "TransformerLayer": layer(partial(layers.TransformerLayer, n, H, m), (B, T, n)),
     "TransformerLayer, layer norm": layer(partial(layers.TransformerLayer, n, H, m, norm="after"), (B, T, n), CAUSAL),
@@ -221,6 +225,8 @@ EXAMPLES = {
     "RecurrentModel, lstm, two layers, training": recurrent(cell="lstm", L=2, dropout=0.3),
     "RecurrentModel, gru": recurrent(cell="gru"),
     "GPT, training": loss(models.GPT, WINDOWS, T=T, L=1, H=H, m=m, f=n, dropout=0.3),
+    "GPT2, training": loss(models.GPT2, WINDOWS, T=T, L=1, H=H, m=m, f=n, dropout=0.3),
+    "GPT2, two layers, no biases": loss(models.GPT2, WINDOWS, T=T, L=2, H=H, m=m, f=n, bias=False),
     "Llama": loss(models.Llama, WINDOWS, T=T, L=1, H=2 * H, G=H, m=m + 1, f=n),
     "Llama, not tied": loss(models.Llama, WINDOWS, T=T, L=1, H=H, m=m + 1, f=n, tied=False, base=100.0),
     "Translator": translator(tied="readout"),

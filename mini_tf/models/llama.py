@@ -2,11 +2,10 @@
 
 from mini_tf.checks import generator, is_number, shown
 from mini_tf.errors import UserError
-from mini_tf.layers import Embedding, Linear, RMSNorm, TiedReadout, TransformerLayer, Trunk, chain_rule
-from mini_tf.models.objectives import next_word_cross_entropy
+from mini_tf.layers import Embedding, Linear, RMSNorm, TiedReadout, TransformerLayer, Trunk
 from mini_tf.models.options import check_embeddings, check_flags, check_sizes, options_of
 from mini_tf.models.windows import CausalTransformer
-from mini_tf.types import Array, Backward, Options
+from mini_tf.types import Array, Options
 
 import numpy as np
 
@@ -46,7 +45,7 @@ class Llama(CausalTransformer):
         layers = [
             TransformerLayer(
                 n, H, m, rng, relu=False, norm="before", rms=True, eps=eps, G=G or H, rotary=base, scale=m**-0.5,
-                f=f, activation="swiglu", plain=True, dtype=dtype,
+                f=f, activation="swiglu", feed_forward_bias=False, dtype=dtype,
             )
             for _ in range(L)
         ]  # fmt: skip
@@ -54,14 +53,6 @@ class Llama(CausalTransformer):
         self.A: TiedReadout | Linear = (
             TiedReadout(self.trunk.embedding) if tied else Linear(n, self.c, rng, bias=False, dtype=dtype)
         )
-
-    def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
-        """The mean cross-entropy at every word of windows (B, T + 1), in nats, and backward."""
-        self.check_windows(windows)
-        Phi, trunk_backward = self.trunk(windows[:, :-1], rng)   # (B, T, n)
-        logits, head_backward = self.A(Phi)                      # (B, T, c)
-        loss, loss_backward = next_word_cross_entropy(logits, windows[:, 1:])
-        return loss, chain_rule([trunk_backward, head_backward, loss_backward])
 
 
 def check_shape(H: int, G: int, m: int, base: float, eps: float) -> None:

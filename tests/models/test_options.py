@@ -7,6 +7,7 @@ from mini_tf.errors import UserError
 from mini_tf.experiment import PointerTransformer
 from mini_tf.models import (
     GPT,
+    GPT2,
     Classifier,
     FixedWindowModel,
     LanguageTransformer,
@@ -28,6 +29,8 @@ LAB = {"T": 3, "L": 1, "H": 2, "m": 2}
 MODELS = {
     "GPT": GPT(E, **SIZES),
     "GPT without layers": GPT(E, T=3, L=0),
+    "GPT2": GPT2(E, **SIZES),
+    "GPT2, no biases": GPT2(E, **SIZES, bias=False),
     "Llama": Llama(E, **SIZES),
     "Llama, grouped, not tied": Llama(E, **SIZES, G=1, tied=False),
     "lab": LanguageTransformer(E, **LAB),
@@ -88,7 +91,7 @@ def test_a_model_is_built_again_from_its_configuration(name):
 def test_no_option_takes_what_it_cannot_be(name, option):
     model = MODELS[name]
     values = ["nonsense", NESTED, {"a": 1}, [1, "a"], float("nan"), float("inf"), ""]
-    if option != "position_scale":
+    if option not in ("position_scale", "base", "eps"):
         values += [-1, 10**30]
     if not isinstance(model.config[option], bool):
         values += [True]
