@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Self
+from typing import Any, ClassVar, Self
 
 from mini_tf.checks import shown
 from mini_tf.errors import UserError
@@ -69,17 +69,31 @@ class Vocabulary:
     """The c distinct words of a corpus, numbered 0 … c − 1 in order of first appearance.
 
     vocabulary = Vocabulary(tokenize(text))
-    ids = vocabulary.encode(tokenize("my father"))       # integer array
-    vocabulary.decode(ids)                               # "my father"
+    ids = vocabulary.encode(vocabulary.split("my father"))       # integer array
+    vocabulary.decode(ids)                                       # "my father"
+
+    A vocabulary knows how its texts are cut into tokens, and joined again: here words. Subclasses cut them otherwise,
+    and say what a token is called, `unit`. The texts of some pretrained models begin and end with tokens of their own:
+    `first`, `end` are their ids, or None. `kind` and `content` are what vocabulary.json says of it: `of` reads it back.
     """
+
+    kind: ClassVar[str] = "words"
+    unit: ClassVar[str] = "word"
+    first: int | None = None
+    end: int | None = None
 
     def __init__(self, tokens: Iterable[str]):
         self.words = list(dict.fromkeys(tokens))
         self.index = {word: i for i, word in enumerate(self.words)}
 
     def __repr__(self):
-        some = ", ".join(map(shown, self.words[:8]))
-        return f"{type(self).__name__} of {len(self.words):,} words: {some}{', …' if len(self.words) > 8 else ''}"
+        some = ", ".join([*map(shown, self.words[:8]), *["…"][: len(self.words) > 8]])
+        return f"{type(self).__name__} of {len(self.words):,} {self.unit}s: {some}"
+
+    @property
+    def content(self) -> Any:
+        """All of it, as JSON holds it"""
+        return self.words
 
     @classmethod
     def of(cls, words: list[str]) -> Self:
@@ -98,6 +112,21 @@ class Vocabulary:
     def __contains__(self, word):
         return word in self.index
 
+    def split(self, text: str) -> list[str]:
+        """The tokens of a text"""
+        return tokenize(text)
+
+    def stream(self, tokens: Iterable[str]) -> Iterator[str]:
+        """Yield, for each token as it comes, what it adds to the text; for a text that is still being written.
+
+        What a token adds may be "": part of a character. One more string may follow after the last token.
+        """
+        return spaced(tokens)
+
+    def join(self, tokens: Iterable[str]) -> str:
+        """The text of tokens"""
+        return "".join(self.stream(tokens))
+
     def unknown(self, tokens: Iterable[str]) -> list[str]:
         """The words that are not in the vocabulary, each once, in order of first appearance."""
         return list(dict.fromkeys(token for token in tokens if token not in self.index))
@@ -113,11 +142,11 @@ class Vocabulary:
         return np.array([self.index[token] for token in tokens if token in self.index], dtype=np.int64)
 
     def decode(self, ids: ArrayLike | Iterator[int]) -> str:
-        """The text that the ids stand for, with spaces where a reader expects them.
+        """The text that the ids stand for; of words, with spaces where a reader expects them.
 
         Raises UserError for what is not a row of ids, and for an id that is not in the vocabulary.
         """
-        return join(self._word(i) for i in row_of_ids(ids))
+        return self.join(self._word(i) for i in row_of_ids(ids))
 
     def _word(self, i):
         if not 0 <= i < len(self.words):
@@ -131,8 +160,8 @@ class Vocabulary:
             named.append(shown(word) + (f" (near: {', '.join(near)})" if near else ""))
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         return (
-            f"{len(missing)} word(s) are not among the {len(self)} of the vocabulary: {', '.join(named)}{more}. "
-            "Choose known words, or leave the unknown ones out: --unknown skip, in Python unknown='skip'"
+            f"{len(missing)} {self.unit}(s) are not among the {len(self)} of the vocabulary: {', '.join(named)}{more}. "
+            f"Choose known {self.unit}s, or leave the unknown ones out: --unknown skip, in Python unknown='skip'"
         )
 
 
