@@ -1,1 +1,12 @@
-"""Pretrained models: read from the files in which others publish them, and written back."""
+"""Pretrained models: read from the files in which others publish them, and written back.
+
+    model = load_llama("stories260K.bin")    # llama2.c's; or Hugging Face's folder: config.json and model.safetensors
+    model = load_gpt2(folder)                # Hugging Face's
+    export_llama2c(model, "mine.bin")        # which llama2.c's run.c can read
+    export_llama(model, folder)              # which transformers can read; likewise export_gpt2
+"""
+
+from mini_tf.pretrained.llama import export_llama, load_llama
+from mini_tf.pretrained.llama2c import export_llama2c
+
+__all__ = ["export_llama", "export_llama2c", "load_llama"]
