@@ -55,8 +55,9 @@ def _box(x, y, color):
 def costs(steps, sizes, by_numbers, by_ops):
     """Milliseconds of linear, {step: ms}, and of the GPT for each n"""
     figure, (left, right) = panels(1, 2, (9.5, 3.6))
-    bars = left.barh(list(steps), list(steps.values()), 0.6, color=[RED, ORANGE, ORANGE, BLUE][: len(steps)])
-    left.bar_label(bars, fmt="%.2g ms", padding=3, fontsize=9)
+    bars = left.barh(list(steps), list(steps.values()), 0.6, color=[RED, ORANGE, ORANGE, BLUE])
+    labels = [f"{ms:.2g} ms" if ms < 10 else f"{ms:,.0f} ms" for ms in steps.values()]
+    left.bar_label(bars, labels, padding=3, fontsize=9)
     left.invert_yaxis()
     left.set(xscale="log", xlim=(min(steps.values()) / 2, 12 * max(steps.values())), xlabel="milliseconds",
              title="linear, forward and backward")  # fmt: skip
