@@ -54,9 +54,6 @@ class Number:
     def __pow__(self, power):                            # a constant
         return Number(self.value**power, (self,), (power * self.value ** (power - 1),))
 
-    def __sub__(self, other):
-        return self + other * -1
-
     def __truediv__(self, other):
         return self * other**-1
 
@@ -78,7 +75,7 @@ class Number:
 
 # %%
 def sweep(loss):
-    """Fill in the gradient of every number that the loss was made from."""
+    """Fill in the gradient of every number that the loss was made from, and return how many they are."""
     found, to_visit = set(), [loss]
     while to_visit:
         number = to_visit.pop()
@@ -92,8 +89,9 @@ def sweep(loss):
     return len(found)
 
 # %% [markdown]
-# A neuron, $y = \text{relu}(x_1 w_1 + x_2 w_2 + b)$, and its squared distance from 3: work out the gradient of $w_1$ by
-# hand. And what is the slope of $x \cdot x + x$, where x is used three times, at x = 3?
+# Work it out by hand first: a neuron $y = \text{relu}(x_1 w_1 + x_2 w_2 + b)$ with $x_1 = 3$, $w_1 = 0.5$, $x_2 = 2$,
+# $w_2 = -0.25$, $b = 1$, and the loss $(y - 3)^2$. What is the gradient of $w_1$? And what is the slope of
+# $x \cdot x + x$ at x = 3, where x is used three times?
 
 # %%
 x1, w1, x2, w2, b = map(Number, (3.0, 0.5, 2.0, -0.25, 1.0))
@@ -101,7 +99,7 @@ one, two = x1 * w1, x2 * w2
 both = one + two
 a = both + b
 y = a.relu()
-off = y - 3.0
+off = y + -3.0
 loss = off**2
 sweep(loss)
 x = Number(3.0)
@@ -115,9 +113,9 @@ show(lab_00.graph(names, loss), "00_neuron")
 # %% [markdown]
 # ## 2. A GPT in single numbers
 #
-# One layer of a GPT that reads a name and predicts each next letter: vectors for letters and places, attention and
-# feed-forward, each with a layer norm in front and a residual around it, and a readout. It needs no mask, because at
-# letter t the later keys do not exist yet. W is a list of lists, and x a list of Numbers.
+# One layer of a GPT that reads a name and predicts each next letter: vectors for letters (E) and places (P), attention
+# and feed-forward, each with a norm in front and a residual around it, and a readout (R). It needs no mask, because at
+# letter t the later keys do not exist yet.
 
 # %%
 def dot(a, b):
@@ -135,11 +133,9 @@ def softmax(z):
     return [each / total for each in e]
 
 
-def layer_norm(x):
-    mean = sum(x) / len(x)
-    centred = [each - mean for each in x]
-    r = (dot(centred, centred) / len(x) + 1e-5) ** -0.5
-    return [each * r for each in centred]
+def rms_norm(x):
+    r = (dot(x, x) / len(x) + 1e-5) ** -0.5              # 1 / the root of the mean square
+    return [each * r for each in x]
 
 # %%
 def gpt_of_numbers(parameters, ids):
@@ -148,13 +144,14 @@ def gpt_of_numbers(parameters, ids):
     keys, values, losses = [], [], []
     for t, (letter, following) in enumerate(itertools.pairwise(ids)):
         x = [a + b for a, b in zip(E[letter], P[t])]                                      # (n)
-        normal = layer_norm(x)
+        normal = rms_norm(x)
         query = linear(normal, Wq)
         keys.append(linear(normal, Wk))
         values.append(linear(normal, Wv))
         A = softmax([dot(query, key) * len(query) ** -0.5 for key in keys])          # (t + 1)
-        x = [a + b for a, b in zip(x, linear(linear(A, values), Wo))]
-        hidden = [each.relu() for each in linear(layer_norm(x), W1)]                 # (4n)
+        mean = linear(A, values)                         # of the values, weighted by A: (n)
+        x = [a + b for a, b in zip(x, linear(mean, Wo))]
+        hidden = [each.relu() for each in linear(rms_norm(x), W1)]                   # (4n)
         x = [a + b for a, b in zip(x, linear(hidden, W2))]
         losses.append(softmax(linear(x, R))[following].log() * -1)
     return sum(losses) / len(losses)
@@ -310,14 +307,14 @@ def gpt_of_ops(parameters, ids):
     ids, T, n = np.array(ids), len(ids) - 1, len(Wq)
     letter, E_backward = ops.embedding(E, ids[:-1])                                  # (T, n)
     place, P_backward = ops.embedding(P, np.arange(T))
-    x, ones, zeros = letter + place, np.ones(n), np.zeros(n)
-    normal, norm1_backward = ops.layer_norm(x, ones, zeros)
+    x, gamma = letter + place, np.ones(n)
+    normal, norm1_backward = ops.rms_norm(x, gamma)
     (query, q_backward), (key, k_backward), (value, v_backward) = (ops.linear(normal, W) for W in (Wq, Wk, Wv))
     mask = np.tri(T, dtype=bool)                         # letter t sees 0 … t
     mean, attention_backward = ops.attention(query, key, value, mask, n**-0.5)
     out, o_backward = ops.linear(mean, Wo)
     x = x + out
-    normal, norm2_backward = ops.layer_norm(x, ones, zeros)
+    normal, norm2_backward = ops.rms_norm(x, gamma)
     a, W1_backward = ops.linear(normal, W1)              # (T, 4n)
     hidden, relu_backward = ops.relu(a)
     out, W2_backward = ops.linear(hidden, W2)            # (T, n)

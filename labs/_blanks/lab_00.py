@@ -79,7 +79,7 @@ BLANKS = [
     Blank("gpt_of_ops.backward", [
         "Go through the forward from its last line to its first, and call each op's backward. That of ops.linear "
         "returns dx, dW and None, for the bias that was left out; that of ops.embedding, dtable and None.",
-        "Of layer_norm's gradients only the first is needed: ones and zeros are not parameters.",
+        "Of rms_norm's gradients only the first is needed: here γ is not a parameter.",
         "x + out passes dx on to both. After each branch, add what it sends back to the dx that went past it.",
         "normal was used three times, for queries, keys and values: its gradient is a sum of three.",
         "Return nine gradients, in the order of the parameters.",
