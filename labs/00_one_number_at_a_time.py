@@ -143,7 +143,7 @@ def gpt_of_numbers(parameters, ids):
     E, P, Wq, Wk, Wv, Wo, W1, W2, R = parameters
     keys, values, losses = [], [], []
     for t, (letter, following) in enumerate(itertools.pairwise(ids)):
-        x = [a + b for a, b in zip(E[letter], P[t])]                                      # (n)
+        x = [a + b for a, b in zip(E[letter], P[t])]                                 # (n)
         normal = rms_norm(x)
         query = linear(normal, Wq)
         keys.append(linear(normal, Wk))
@@ -186,7 +186,8 @@ for _ in range(EPOCHS):
             number.value -= 0.3 * number.gradient
             number.gradient = 0.0
 means = np.reshape(losses, (EPOCHS, len(NAMES))).mean(1)
-print(f"\n2. Numbers in the graph of {NAMES[-1]}: {count:,}\n  loss by epoch:", *(f"{mean:.2f}" for mean in means))
+print(f"\n2. Numbers in the graph of {NAMES[-1]}: {count:,}")
+print("  loss, every second epoch:", *(f"{mean:.2f}" for mean in means[1::2]))
 expect("first loss", about(math.log(c), within=0.1), losses[0], form="{:.2f}")
 expect("mean of the last epoch", below(1.2), means[-1], quick=below(2.3), form="{:.2f}")
 
@@ -255,8 +256,8 @@ def linear_at_once(X, W):
 # dz_i = de_i \cdot e_i = y_i \Bigl(dy_i - \sum_j dy_j\,y_j\Bigr)
 # $$
 #
-# `ops.softmax` also subtracts the largest z of each row, so that exp cannot overflow. **Expect** all of these to give
-# the graph's gradients, but for rounding. (For any dY, the graph's are those of the loss $\sum dY \cdot Y$.)
+# `ops.softmax` also subtracts the largest z of each row, so that exp cannot overflow. **Expect** the graph's gradients
+# from all of these, but for rounding. (To start the graph's sweep from any dY, take $\sum dY \cdot Y$ as the loss.)
 
 # %%
 def softmax_at_once(Z):
@@ -286,11 +287,12 @@ rng = np.random.default_rng(1)
 X, W, dY = (rng.standard_normal(shape) for shape in ((5, 4), (4, 3), (5, 3)))
 right = by_graph(lambda X, W: [linear(x, W) for x in X], dY, X, W)
 print("\n3. Largest differences from the graph's gradients")
-for f in (linear_in_loops, linear_by_rows, linear_at_once, ops.linear):
-    expect(f.__name__, at_most(1e-12), difference(f(X, W)[1](dY)[:2], right), form="{:.0e}")
+linears = {"in loops": linear_in_loops, "by rows": linear_by_rows, "at once": linear_at_once, "ops.linear": ops.linear}
+for name, f in linears.items():
+    expect(f"linear, {name}", at_most(1e-12), difference(f(X, W)[1](dY)[:2], right), form="{:.0e}")
 right = by_graph(lambda Z: [softmax(z) for z in Z], dY, X @ W)
-for f in (softmax_at_once, ops.softmax):
-    expect(f.__name__, at_most(1e-12), difference([f(X @ W)[1](dY)], right), form="{:.0e}")
+for name, f in {"at once": softmax_at_once, "ops.softmax": ops.softmax}.items():
+    expect(f"softmax, {name}", at_most(1e-12), difference([f(X @ W)[1](dY)], right), form="{:.0e}")
 
 # %% [markdown]
 # ## 4. The same GPT from ops
@@ -382,7 +384,7 @@ expect(f"GPT, n = {n}: graph / ops", above(1000), rows[n][-1], quick=None, form=
 show(lab_00.costs(steps, list(rows), *np.array(list(rows.values()))[:, 1:3].T), "00_costs")
 
 # %% [markdown]
-# About a hundred times at n = 8, and thousands of times at n = 64, where the graph has nearly a million numbers. From
+# Tens to hundreds of times at n = 8, thousands of times at n = 64, where the graph has nearly a million numbers. From
 # the graph to the loops, the objects that remember each product are gone; from the loops to `ops.linear`, Python's step
 # from one product to the next. What is left is the arithmetic.
 #
