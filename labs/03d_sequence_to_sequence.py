@@ -7,8 +7,8 @@
 # [arXiv:1409.0473](https://arxiv.org/abs/1409.0473) (additive attention); Luong, Pham, Manning 2015,
 # [arXiv:1508.04025](https://arxiv.org/abs/1508.04025) (multiplicative attention).
 #
-# One recurrent network reads a sentence, a second one writes its translation. All that passes between them is one
-# vector, so all that the second is to know of the sentence has to fit into it. You will
+# One recurrent network reads a sentence, a second one writes its translation. Only one vector passes between them, so
+# whatever the second needs to know of the sentence has to fit into it. You will
 #
 # - measure what that costs, with longer and longer sentences,
 # - compute a step of attention by hand, multiplicative and additive, forward and backward, and check it,
@@ -56,9 +56,9 @@ QUICK = quick_mode("Lab 03d: sequence to sequence by recurrent networks, without
 # \pi_u = \operatorname{softmax}(\Phi_u \cdot E^\top)
 # $$
 #
-# and its cell $c_0$ starts likewise. It reads the word $y_{u-1}$ written before, [SOS] at first, and gives the
-# probabilities of the next one, up to [EOS]; E is the table of its own word vectors. This is `RecurrentTranslator` with
-# `attention="none"`.
+# and its cell $c_0$ starts likewise. At each step the decoder reads the word before, $y_{u-1}$, [SOS] at first, and
+# gives the probabilities of the next one, up to [EOS]; E is the table of its own word vectors. This is
+# `RecurrentTranslator` with `attention="none"`.
 #
 # **Teacher forcing.** In training the decoder reads the *right* words so far, not those that it would have written.
 # So all words of a translation are learned in one pass.
@@ -256,9 +256,8 @@ show(lab_03d.by_length_and_place(right, LONGEST), "03d_bottleneck")
 #
 # To translate, we need the most probable sentence, and there are far too many to try them all. **Greedy** decoding
 # takes the most probable word at each step, and can never take it back. **Beam search** keeps the w most probable
-# beginnings. Both are in `mini_tf.decoding`, the same for every translator: all that is asked of a model is the scores
-# of the next word, and a recurrent decoder only has to keep its states. (Lab 08b writes the search by hand, and
-# measures w.)
+# beginnings. Both are in `mini_tf.decoding`, the same for every translator: all they ask of a model is the scores of
+# the next word. (Lab 08b writes the search by hand, and measures w.)
 #
 # **Expect** a BLEU above 90, and the beam's sentences to be at least as probable as the greedy ones, with nearly the
 # same BLEU.

@@ -117,7 +117,7 @@ def test_a_wrong_answer_is_found(path, blank, tmp_path, capsys, monkeypatch):
 def test_bad_calls(made, tmp_path, capsys, monkeypatch):
     for arguments, words in (
         (["check", str(tmp_path / "04_nothing.py")], "cannot be read"),
-        (["check", str(tmp_path / "other.py")], "has no blanks, expected one of 01_counting_words.py"),
+        (["check", str(tmp_path / "other.py")], "has no blanks, expected one of 00_one_number_at_a_time.py"),
         (["check", f"{made / PATHS[0].name}::nothing"], "has no blank nothing, expected one of"),
         (["make", str(made)], "is not empty"),
     ):
