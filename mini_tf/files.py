@@ -73,8 +73,11 @@ def write_text(path: PathLike, text: str) -> None:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
-def read_text(path: PathLike) -> str:
-    """The UTF-8 text of a run's file. Raises UserError if it cannot be read or is too long, and for a pipe."""
+def read_text(path: PathLike, advice: str = "the run is damaged: train again") -> str:
+    """The UTF-8 text of a run's file. Raises UserError if it cannot be read or is too long, and for a pipe.
+
+    advice: how the error's sentence ends
+    """
     try:
         if (kind := kind_of(path)) != "a file":
             reason = f"it is {kind}, expected a file"
@@ -84,7 +87,7 @@ def read_text(path: PathLike) -> str:
             return Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-    raise UserError(f"{path} cannot be read ({reason}); the run is damaged: train again")
+    raise UserError(f"{path} cannot be read ({reason}); {advice}")
 
 
 def is_stream(path: PathLike) -> bool:
