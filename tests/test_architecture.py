@@ -2,7 +2,7 @@
 
 from _drawing.architecture import architecture, columns
 from _drawing.boxes import Box, Repeat, Sum
-from mini_tf.models import GPT, Classifier, LanguageTransformer, Translator
+from mini_tf.models import GPT, GPT2, Classifier, LanguageTransformer, Translator
 from mini_tf.trace import trace
 
 import numpy as np
@@ -20,6 +20,8 @@ MODELS = {
     "vec": lambda: LanguageTransformer(vectors, **SIZES, layer_norm=True, positions="geometric"),
     "shared": lambda: LanguageTransformer(vectors, **SIZES, **SHARED, tied=True, dropout=0.1),
     "GPT": lambda: GPT(vectors, **SIZES, f=10),
+    "GPT2": lambda: GPT2(vectors, **SIZES, f=10),
+    "GPT2, no biases": lambda: GPT2(vectors, **SIZES, f=10, bias=False),
     "before": lambda: Translator(11, 9, **PAIR),
     "after, tied": lambda: Translator(11, 11, **PAIR, norm="after", tied="all", bias=True),
     "mean": lambda: Classifier(vectors, classes=3, **SIZES, f=10, blocks=2),

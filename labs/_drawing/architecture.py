@@ -8,7 +8,7 @@ parameters. `boxes.py` draws it. Dropout, which has no parameters and is off exc
 
 from _drawing.boxes import Box, Column, Repeat, Sum, draw
 from mini_tf.layers import DecoderLayer, Layer, LearnedPositions, TiedReadout
-from mini_tf.models import GPT, Classifier, LanguageTransformer, Translator
+from mini_tf.models import GPT, GPT2, Classifier, LanguageTransformer, Translator
 from mini_tf.trace import trace
 
 import numpy as np
@@ -52,7 +52,7 @@ def columns(model):
 
 
 def language_columns(model):
-    """LanguageTransformer or GPT: trunk and readout"""
+    """LanguageTransformer, GPT or GPT2: trunk and readout"""
     call = Call(lambda: model.loss(np.zeros((2, model.T + 1), int)), {model.T: "T"})
     steps = trunk_steps(model.trunk, call)
     how = getattr(model, "readout", "shared")
@@ -91,7 +91,7 @@ def classifier_columns(model):
     return [named(model, "words (B, T)", steps, f"logits {call.shape(model.A)}")]
 
 
-KINDS = {LanguageTransformer: language_columns, GPT: language_columns, Translator: translator_columns,
+KINDS = {**dict.fromkeys([LanguageTransformer, GPT, GPT2], language_columns), Translator: translator_columns,
          Classifier: classifier_columns}  # fmt: skip
 
 

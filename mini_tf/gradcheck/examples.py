@@ -181,6 +181,7 @@ EXAMPLES = {
     "Linear": layer(partial(layers.Linear, n, m), (B, T, n)),
     "LayerNorm": layer(lambda rng: layers.LayerNorm(n), (B, T, n)),
     "RMSNorm": layer(lambda rng: layers.RMSNorm(n), (B, T, n)),
+    "LayerNorm, no bias": layer(lambda rng: layers.LayerNorm(n, bias=False), (B, T, n)),
     "Dropout, training": layer(lambda rng: layers.Dropout(0.4), (B, T, n), training=True),
     "PositionalEncoding": layer(lambda rng: layers.PositionalEncoding(T, n), (B, T, n)),
     "LearnedPositions": layer(lambda rng: layers.LearnedPositions(T + 1, n, rng, 1.0), (B, T, n)),
@@ -197,6 +198,9 @@ EXAMPLES = {
     "AdditiveAttention": layer(partial(layers.AdditiveAttention, n, m), (B, T, n), (B, T + 1, m)),
     "FeedForward, gelu": layer(partial(layers.FeedForward, n, m, activation="gelu"), (B, T, n)),
     "FeedForward, swiglu": layer(partial(layers.FeedForward, n, m, activation="swiglu"), (B, T, n)),
+    "FeedForward, gelu by tanh, no bias": layer(
+        partial(layers.FeedForward, n, m, activation="gelu_tanh", bias=False), (B, T, n)
+    ),
     "TransformerLayer": layer(partial(layers.TransformerLayer, n, H, m), (B, T, n)),
     "TransformerLayer, layer norm": layer(partial(layers.TransformerLayer, n, H, m, norm="after"), (B, T, n), CAUSAL),
     "TransformerLayer, norm before, training": layer(
@@ -223,6 +227,8 @@ EXAMPLES = {
     "GPT, training": loss(models.GPT, WINDOWS, T=T, L=1, H=H, m=m, f=n, dropout=0.3),
     "Llama": loss(models.Llama, WINDOWS, T=T, L=1, H=2 * H, G=H, m=m + 1, f=n),
     "Llama, not tied": loss(models.Llama, WINDOWS, T=T, L=1, H=H, m=m + 1, f=n, tied=False, base=100.0),
+    "GPT2, training": loss(models.GPT2, WINDOWS, T=T, L=1, H=H, m=m, f=n, dropout=0.3),
+    "GPT2, two layers, no biases": loss(models.GPT2, WINDOWS, T=T, L=2, H=H, m=m, f=n, bias=False),
     "Translator": translator(tied="readout"),
     "Translator, two layers, biases, norm after": translator(
         L=2, H=1, m=2, f=m, tied="none", norm="after", bias=True, smoothing=0.0

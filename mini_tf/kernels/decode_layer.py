@@ -38,7 +38,7 @@ PARTS = {                            # of a layer; each may be None
 }  # fmt: skip
 OPS: list[Any] = [
     ops.attention, ops.grouped_attention, ops.linear, ops.layer_norm, ops.rms_norm, ops.residual_relu, ops.rotary,
-    ops.swiglu, *ACTIVATIONS.values(),
+    ops.relu, ops.gelu, ops.swiglu,
 ]  # fmt: skip
 NUMBERED = *ACTIVATIONS, "swiglu"    # as decode_loop.py numbers activations
 

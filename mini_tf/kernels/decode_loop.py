@@ -1,7 +1,7 @@
 """The loop that decodes: one word after another goes through a whole TransformerLayer, see `decode_layer.py`."""
 
 from mini_tf.kernels.compiling import FAST, compiled
-from mini_tf.kernels.elementary import ONE, ZERO, f4, normal_distribution, sigmoid
+from mini_tf.kernels.elementary import ONE, ZERO, distribution_by_tanh, f4, normal_distribution, sigmoid
 from mini_tf.kernels.loops import norm_of_rows, reciprocal_root, softmax_of_rows
 
 import numpy as np
@@ -97,7 +97,7 @@ def norms(gamma, beta, n):
 
 
 BEFORE, AFTER = 1, 2         # places of a norm, as in layers/transformer.py
-RELU, GELU, SWIGLU = 0, 1, 2     # activations
+RELU, GELU, GELU_TANH, SWIGLU = 0, 1, 2, 3       # activations
 
 
 @njit(fastmath=FAST, error_model="numpy")
@@ -111,6 +111,9 @@ def hidden_units(z, W_inner, b_inner, W_gate, b_gate, activation):
     elif activation == GELU:
         for i in range(h.size):
             h[i] = h[i] * normal_distribution(h[i])[0]
+    elif activation == GELU_TANH:
+        for i in range(h.size):
+            h[i] = h[i] * distribution_by_tanh(h[i])[0]
     else:
         for i in range(h.size):
             h[i] = max(h[i], ZERO)

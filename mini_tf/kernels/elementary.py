@@ -15,6 +15,7 @@ LOG2_E, SQRT_HALF, ROOT_2_PI = f4(math.log2(math.e)), f4(math.sqrt(0.5)), f4(mat
 LN_2_HIGH, LN_2_LOW = f4(0.693359375), f4(math.log(2) - 0.693359375)     # the first has few bits: k times it is exact
 LOWEST = i4(-(2**31))
 ZERO, HALF, ONE, TWO, THREE = f4(0), f4(0.5), f4(1), f4(2), f4(3)
+GELU_SLOPE, GELU_CUBIC = f4(math.sqrt(2 / math.pi)), f4(0.044715)
 MASKED = f4(-np.inf)         # the score of a masked word
 # eʳ ≈ 1 + r + r²·(E0·r⁵ + E1·r⁴ + … + E5) for |r| ≤ ln 2/2, to 8e-8; Moshier's Cephes library
 E0, E1, E2 = f4(1.9875691500e-4), f4(1.3981999507e-3), f4(8.3334519073e-3)
@@ -56,6 +57,13 @@ def normal_distribution(x):
     s = ONE / (ONE + P * abs(x) * SQRT_HALF)
     upper = HALF * ((((A5 * s + A4) * s + A3) * s + A2) * s + A1) * s * bell
     return upper if x < ZERO else ONE - upper, bell / ROOT_2_PI
+
+
+@njit(inline="always", fastmath=FAST)
+def distribution_by_tanh(x):
+    """Φ(x) ≈ ½·(1 + tanh u), u = √(2/π)·(x + 0.044715·x³), and its derivative; see ops.gelu"""
+    tanh_u = tanh(GELU_SLOPE * (x + GELU_CUBIC * x * x * x))
+    return HALF * (ONE + tanh_u), HALF * (ONE - tanh_u * tanh_u) * GELU_SLOPE * (ONE + THREE * GELU_CUBIC * x * x)
 
 
 @njit(inline="always")

@@ -7,12 +7,11 @@ that the compiler vectorizes them, up to sixteen numbers at a time.
 import math
 
 from mini_tf.kernels.compiling import EXACT, FAST, compiled
-from mini_tf.kernels.elementary import HALF, MASKED, ONE, THREE, ZERO, exp, f4, maximum, normal_distribution, tanh
+from mini_tf.kernels.elementary import MASKED, ONE, ZERO, distribution_by_tanh, exp, f4, maximum, normal_distribution
 
 import numpy as np
 from numba import njit
 
-GELU_SLOPE, GELU_CUBIC = f4(math.sqrt(2 / math.pi)), f4(0.044715)
 SOFTMAX_ROWS = 4             # that take each step together
 NORM_ROWS = 16               # the same of layer norm
 
@@ -194,8 +193,8 @@ def gelu(first, stop, x, approximate, y):
     x, y = x[first:stop], y[first:stop]
     if approximate:
         for i in range(x.size):
-            u = GELU_SLOPE * (x[i] + GELU_CUBIC * x[i] * x[i] * x[i])
-            y[i] = x[i] * HALF * (ONE + tanh(u))
+            below, _ = distribution_by_tanh(x[i])
+            y[i] = x[i] * below
     else:
         for i in range(x.size):
             below, _ = normal_distribution(x[i])
@@ -208,9 +207,8 @@ def gelu_backward(first, stop, x, dy, approximate, dx):
     dy, x, dx = dy[first:stop], x[first:stop], dx[first:stop]
     if approximate:
         for i in range(x.size):
-            tanh_u = tanh(GELU_SLOPE * (x[i] + GELU_CUBIC * x[i] * x[i] * x[i]))
-            phi = HALF * (ONE - tanh_u * tanh_u) * GELU_SLOPE * (ONE + THREE * GELU_CUBIC * x[i] * x[i])
-            dx[i] = dy[i] * (HALF * (ONE + tanh_u) + x[i] * phi)
+            below, phi = distribution_by_tanh(x[i])
+            dx[i] = dy[i] * (below + x[i] * phi)
     else:
         for i in range(x.size):
             below, phi = normal_distribution(x[i])

@@ -1,6 +1,7 @@
 """The feed-forward part of a transformer layer, applied to every word by itself."""
 
 from collections.abc import Callable
+from functools import partial
 
 from mini_tf import ops
 from mini_tf.layers.layer import Layer
@@ -10,11 +11,13 @@ from mini_tf.types import Array, Backward
 import numpy as np
 from numpy.typing import DTypeLike
 
-ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Backward]]] = {"relu": ops.relu, "gelu": ops.gelu}
+ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Backward]]] = {
+    "relu": ops.relu, "gelu": ops.gelu, "gelu_tanh": partial(ops.gelu, approximate=True),
+}  # fmt: skip
 
 
 class FeedForward(Layer):
-    """y = σ(x·W₁ + b₁)·W₂ + b₂;  x (…, n) → y (…, n), with f hidden units;  σ = relu, or gelu as in GPT
+    """y = σ(x·W₁ + b₁)·W₂ + b₂;  x (…, n) → y (…, n), with f hidden units;  σ is one of ACTIVATIONS
 
     With activation="swiglu", as in Llama, each hidden unit has a gate: y = (silu(x·W_g + b_g)∘(x·W₁ + b₁))·W₂ + b₂.
     W₂ starts at 0, so that at first y = 0. bias=False leaves out all b.

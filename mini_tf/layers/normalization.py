@@ -11,12 +11,12 @@ from numpy.typing import DTypeLike
 class LayerNorm(Layer):
     """y = γ·x̂ + β, each row of x brought to mean 0 and variance 1, then scaled and shifted;  x (…, n) → y (…, n)
 
-    γ starts at 1 and β at 0.
+    γ starts at 1 and β at 0; with bias=False, β stays 0.
     """
 
-    def __init__(self, n: int, dtype: DTypeLike = np.float32):
+    def __init__(self, n: int, dtype: DTypeLike = np.float32, bias: bool = True):
         self.gamma: Parameter = Parameter(np.ones(n, dtype))
-        self.beta: Parameter = Parameter(np.zeros(n, dtype))
+        self.beta: Parameter = Parameter(np.zeros(n, dtype), trainable=bias)
 
     def __call__(self, x: Array) -> tuple[Array, Backward]:
         y, norm_backward = ops.layer_norm(x, self.gamma.data, self.beta.data)
@@ -24,7 +24,8 @@ class LayerNorm(Layer):
         def backward(dy: Array) -> Array:
             dx, dgamma, dbeta = norm_backward(dy)
             self.gamma.accumulate(dgamma)
-            self.beta.accumulate(dbeta)
+            if self.beta.trainable:
+                self.beta.accumulate(dbeta)
             return dx
 
         return y, backward

@@ -34,7 +34,7 @@ class TransformerLayer(Layer):
     bias      with True, attention's four products have a bias added
     G, rotary heads of keys and values, and how queries and keys are turned by their positions: see MultiHeadAttention
     rms       with True, each norm is an RMSNorm, with this eps, in place of a LayerNorm
-    plain     with True, feed-forward has no biases
+    plain     with True, feed-forward has no biases, and a LayerNorm no β
 
     With norm="before" both branches start at 0, because their last weights do.
     cache: KVCache of the words before x, see MultiHeadAttention.
@@ -52,7 +52,7 @@ class TransformerLayer(Layer):
             raise ValueError(f"TransformerLayer: norm {norm!r} is unknown, expected None, 'before' or 'after'")
         self.relu = relu
         self.norm = norm
-        new_norm = partial(RMSNorm, n, dtype, eps) if rms else partial(LayerNorm, n, dtype)
+        new_norm = partial(RMSNorm, n, dtype, eps) if rms else partial(LayerNorm, n, dtype, not plain)
         self.attention: MultiHeadAttention = MultiHeadAttention(n, H, m, rng, scale, dtype, distances, bias, G, rotary)
         self.attention_norm: Norm | None = new_norm() if norm else None
         if norm == "before":
@@ -115,11 +115,11 @@ class TransformerLayer(Layer):
 
 def gpt_layers(
     L: int, n: int, H: int, m: int, f: int, rng: np.random.Generator, dropout: float = 0.0,
-    dtype: DTypeLike = np.float32,
+    dtype: DTypeLike = np.float32, activation: str = "gelu", **biases: Any,
 ) -> list[TransformerLayer]:  # fmt: skip
     """L TransformerLayers as GPT has them: the norm before each branch, gelu in feed-forward, scores times 1/√m."""
-    layer = partial(TransformerLayer, n, H, m, rng, relu=False, norm="before", f=f, activation="gelu", scale=m**-0.5)
-    return [layer(dropout=dropout, dtype=dtype) for _ in range(L)]
+    layer = partial(TransformerLayer, n, H, m, rng, relu=False, norm="before", f=f, activation=activation)
+    return [layer(scale=m**-0.5, dropout=dropout, dtype=dtype, **biases) for _ in range(L)]
 
 
 class DecoderLayer(TransformerLayer):

@@ -14,6 +14,7 @@ an objective (the loss of the predictions, `objectives.py`). The interface of la
 from mini_tf.models.classifier import Classifier
 from mini_tf.models.fixed_window import FixedWindowModel
 from mini_tf.models.gpt import GPT
+from mini_tf.models.gpt2 import GPT2
 from mini_tf.models.language_transformer import LanguageTransformer
 from mini_tf.models.llama import Llama
 from mini_tf.models.masked import MaskedWordModel
@@ -26,7 +27,7 @@ from mini_tf.models.translation_model import TranslationModel
 from mini_tf.models.translator import Translator
 
 __all__ = [
-    "CarriedState", "Classifier", "FixedWindowModel", "GPT", "LanguageTransformer", "Llama", "MaskedWordModel",
+    "CarriedState", "Classifier", "FixedWindowModel", "GPT", "GPT2", "LanguageTransformer", "Llama", "MaskedWordModel",
     "NGramModel", "OneAttention", "RecurrentModel", "RecurrentTranslator", "TextModel", "TranslationModel",
     "Translator", "markov_chain",
 ]  # fmt: skip

@@ -1,13 +1,10 @@
 """A small GPT over words: the decoder-only transformer in common use today."""
 
 from mini_tf.checks import generator
-from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, TiedReadout, Trunk, chain_rule, gpt_layers
-from mini_tf.models.objectives import next_word_cross_entropy
+from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, TiedReadout, Trunk, gpt_layers
 from mini_tf.models.options import check_embeddings, check_rates, check_sizes, options_of
 from mini_tf.models.windows import CausalTransformer
-from mini_tf.types import Array, Backward, Options
-
-import numpy as np
+from mini_tf.types import Array, Options
 
 
 class GPT(CausalTransformer):
@@ -39,11 +36,3 @@ class GPT(CausalTransformer):
         positions, norm = PositionalEncoding(T, n, scale=n**-0.5), LayerNorm(n, dtype)
         self.trunk: Trunk = Trunk(Embedding(embeddings), layers, T=T, positions=positions, norm=norm, dropout=dropout)
         self.A: TiedReadout = TiedReadout(self.trunk.embedding)
-
-    def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
-        """The mean cross-entropy at every word of windows (B, T + 1), in nats, and backward. An rng enables dropout."""
-        self.check_windows(windows)
-        Phi, trunk_backward = self.trunk(windows[:, :-1], rng)   # (B, T, n)
-        logits, head_backward = self.A(Phi)                      # (B, T, c)
-        loss, loss_backward = next_word_cross_entropy(logits, windows[:, 1:])
-        return loss, chain_rule([trunk_backward, head_backward, loss_backward])

@@ -5,13 +5,13 @@ from functools import partial
 from mini_tf.backend import to_host
 from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
-from mini_tf.layers import KVCache, Layer, Linear, TiedReadout, Trunk
+from mini_tf.layers import KVCache, Layer, Linear, TiedReadout, Trunk, chain_rule
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import LossPart, log_softmax_at
 from mini_tf.models.objectives import next_word_cross_entropy
 from mini_tf.models.reading import CachedReader, WindowReader
 from mini_tf.models.text_model import TextModel, checked_long_enough, checked_text
-from mini_tf.types import Array, Progress
+from mini_tf.types import Array, Backward, Progress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -86,6 +86,14 @@ class CausalTransformer(WindowModel):
 
     trunk: Trunk
     A: Linear | TiedReadout
+
+    def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
+        """The mean cross-entropy at every word of windows (B, T + 1), in nats, and backward. An rng enables dropout."""
+        self.check_windows(windows)
+        Phi, trunk_backward = self.trunk(windows[:, :-1], rng)   # (B, T, n)
+        logits, head_backward = self.A(Phi)                      # (B, T, c)
+        loss, loss_backward = next_word_cross_entropy(logits, windows[:, 1:])
+        return loss, chain_rule([trunk_backward, head_backward, loss_backward])
 
     def logits(self, ids: Array) -> Array:
         """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T."""

@@ -299,12 +299,12 @@ def test_attention_with_fewer_heads_of_keys(rng):
         layers.MultiHeadAttention(4, 4, 2, rng, G=3)
 
 
-def test_feed_forward_has_relu_or_gelu(rng):
+def test_feed_forward_has_relu_or_one_of_two_gelus(rng):
     x = rng.standard_normal((2, 3, 4))
-    for activation, op in (("relu", ops.relu), ("gelu", ops.gelu)):
+    for activation, op in (("relu", ops.relu), ("gelu", ops.gelu), ("gelu_tanh", lambda x: ops.gelu(x, approximate=True))):
         layer = layers.FeedForward(4, 5, rng, np.float64, activation)
         layer.outer.W.data[...] = rng.standard_normal((5, 4))
         h, _ = op(x @ layer.inner.W.data)
         np.testing.assert_allclose(layer(x)[0], h @ layer.outer.W.data, rtol=1e-12)
-    with pytest.raises(ValueError, match="activation 'swish' is unknown, expected relu, gelu or swiglu"):
+    with pytest.raises(ValueError, match="activation 'swish' is unknown, expected relu, gelu, gelu_tanh or swiglu"):
         layers.FeedForward(4, 5, rng, activation="swish")

@@ -7,6 +7,7 @@ from mini_tf.decoding.texts import attention_received, classify_table, classify_
 from mini_tf.experiment import PointerTransformer
 from mini_tf.models import (
     GPT,
+    GPT2,
     Classifier,
     FixedWindowModel,
     LanguageTransformer,
@@ -35,6 +36,7 @@ MODELS = {
     "recurrent, lstm": partial(RecurrentModel, T=5, k=4, cell="lstm", L=2, dropout=0.3),
     "recurrent, gru": partial(RecurrentModel, T=5, k=4, cell="gru"),
     "GPT": partial(GPT, T=5, L=1, H=2, m=2, f=5, dropout=0.3),
+    "GPT2": partial(GPT2, T=5, L=1, H=2, m=2, f=5, dropout=0.3),
     "Lab 6's": partial(LanguageTransformer, T=5, L=1, H=2, m=2, layer_norm=True, positions="geometric"),
     "pointer": partial(PointerTransformer, T=5, L=1, H=2, m=2, f=5, dropout=0.3),
     "one attention": partial(OneAttention, T=5, H=2),

@@ -7,6 +7,7 @@ from mini_tf.errors import UserError
 from mini_tf.experiment import PointerTransformer
 from mini_tf.models import (
     GPT,
+    GPT2,
     Classifier,
     FixedWindowModel,
     LanguageTransformer,
@@ -30,6 +31,8 @@ MODELS = {
     "GPT without layers": GPT(E, T=3, L=0),
     "Llama": Llama(E, **SIZES),
     "Llama, grouped, not tied": Llama(E, **SIZES, G=1, tied=False),
+    "GPT2": GPT2(E, **SIZES),
+    "GPT2, no biases": GPT2(E, **SIZES, bias=False),
     "lab": LanguageTransformer(E, **LAB),
     "lab, shared": LanguageTransformer(E, **LAB, readout="shared", causal=True, positions="geometric", tied=True),
     "lab, average": LanguageTransformer(E, **LAB, readout="average", positions=[1.0, 2.0]),

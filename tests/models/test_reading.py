@@ -4,7 +4,7 @@ from functools import partial
 
 from mini_tf.decoding import generate, greedy
 from mini_tf.experiment import PointerTransformer
-from mini_tf.models import GPT, FixedWindowModel, LanguageTransformer
+from mini_tf.models import GPT, GPT2, FixedWindowModel, LanguageTransformer
 from mini_tf.models.reading import CachedReader, WindowReader
 from tests.models.test_devices import made_strict
 
@@ -19,6 +19,8 @@ WITH_MEMORY = {
         LanguageTransformer, T=T, L=2, H=3, m=5, layer_norm=True, scaled_attention=True, positions="geometric", tied=True, **CAUSAL
     ),
     "GPT": partial(GPT, T=T, L=2, H=2, m=3, f=7),
+    "GPT2": partial(GPT2, T=T, L=2, H=2, m=3, f=7),
+    "GPT2, no biases": partial(GPT2, T=T, L=2, H=2, m=3, f=7, bias=False),
     "pointer": partial(PointerTransformer, T=T, L=2, H=2, m=3, f=5),
     "pointer, no layers": partial(PointerTransformer, T=T, L=0, H=2, m=3, f=5),
 }

@@ -5,7 +5,7 @@ import threading
 from mini_tf import cores
 from mini_tf.errors import UserError
 from mini_tf.layers import Layer, Linear, clear_gradients
-from mini_tf.models import GPT, Classifier, MaskedWordModel
+from mini_tf.models import GPT, GPT2, Classifier, MaskedWordModel
 from mini_tf.ops.op import watching
 from mini_tf.parallel import SINGLE, join, two_cores
 from mini_tf.parallel.two_cores import TwoCoreTraining
@@ -52,6 +52,7 @@ def passages():
 MODELS = {
     "classifier": (lambda: Classifier(vectors(), classes=3, blocks=1, k=6, word_dropout=0.2, **SMALL), texts),
     "GPT": (lambda: GPT(vectors(), **SMALL), lambda: np.random.default_rng(2).integers(0, c, (5, 7))),
+    "GPT2": (lambda: GPT2(vectors(), **SMALL), lambda: np.random.default_rng(2).integers(0, c, (5, 7))),
     "masked words": (lambda: MaskedWordModel(vectors(), **SMALL), passages),
 }
 

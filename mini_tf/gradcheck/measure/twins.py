@@ -112,9 +112,11 @@ def check_writing(rng: np.random.Generator) -> list[str]:
     """A sentence for each variant of TransformerLayer whose twin (`kernels/decode_layer.py`) writes another y."""
     n, H, m, words, findings = 6, 2, 4, 5, list[str]()
     branches = [{"f": 0}, *({"f": 7, "activation": activation} for activation in (*ACTIVATIONS, "swiglu"))]
-    attentions: list[dict[str, Any]] = [{}, {"bias": True}, {"distances": True}, {"G": 1, "rotary": 90.0, "rms": True}]
-    for norm, relu, branch, attention in product(NORMS, (True, False), branches, attentions):
-        options = {"norm": norm, "relu": relu} | branch | attention
+    variants: list[dict[str, Any]] = [
+        {}, {"bias": True}, {"plain": True}, {"distances": True}, {"G": 1, "rotary": 90.0, "rms": True},
+    ]  # fmt: skip
+    for norm, relu, branch, variant in product(NORMS, (True, False), branches, variants):
+        options = {"norm": norm, "relu": relu} | branch | variant
         layer = TransformerLayer(n, H, m, rng, scale=0.7, **options)
         numbers = {name: rng.standard_normal(p.data.shape) for name, p in layer.parameters().items()}
         texts = np.split(rng.standard_normal((1, words, n)), range(2, words), axis=1)   # two words, then one by one
