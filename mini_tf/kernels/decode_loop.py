@@ -97,15 +97,7 @@ def norms(gamma, beta, n):
 
 
 BEFORE, AFTER = 1, 2         # places of a norm, as in layers/transformer.py
-RELU, GELU, SWIGLU = 0, 1, 3     # and activations, as in decode_layer.py; 2 is GELU by tanh
-
-
-@njit(inline="always", fastmath=FAST)
-def activated(a, activation):
-    if activation == RELU:
-        return max(a, ZERO)
-    Phi, _ = normal_distribution(a) if activation == GELU else distribution_by_tanh(a)
-    return a * Phi
+RELU, GELU, GELU_TANH, SWIGLU = 0, 1, 2, 3       # activations
 
 
 @njit(fastmath=FAST, error_model="numpy")
@@ -116,9 +108,15 @@ def hidden_units(z, W_inner, b_inner, W_gate, b_gate, activation):
         gate = row_times(z, W_gate, b_gate)
         for i in range(h.size):
             h[i] *= gate[i] * sigmoid(gate[i])
+    elif activation == GELU:
+        for i in range(h.size):
+            h[i] = h[i] * normal_distribution(h[i])[0]
+    elif activation == GELU_TANH:
+        for i in range(h.size):
+            h[i] = h[i] * distribution_by_tanh(h[i])[0]
     else:
         for i in range(h.size):
-            h[i] = activated(h[i], activation)
+            h[i] = max(h[i], ZERO)
     return h
 
 

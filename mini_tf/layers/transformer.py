@@ -31,10 +31,10 @@ class TransformerLayer(Layer):
     f         hidden units of feed-forward, with that `activation`; 0: attention alone
     dropout   fraction of the entries of each branch's output dropped in training, with an rng
     distances with True, attention's scores fall with the distance between words
-    bias      with True, attention's four products have a bias added; with feed_forward_bias=False, feed-forward's
-              have none, and with norm_bias=False, the norms have no β
+    bias      with True, attention's four products have a bias added
     G, rotary heads of keys and values, and how queries and keys are turned by their positions: see MultiHeadAttention
     rms       with True, each norm is an RMSNorm, with this eps, in place of a LayerNorm
+    plain     with True, feed-forward has no biases, and a LayerNorm no β
 
     With norm="before" both branches start at 0, because their last weights do.
     cache: KVCache of the words before x, see MultiHeadAttention.
@@ -45,23 +45,20 @@ class TransformerLayer(Layer):
     def __init__(
         self, n: int, H: int, m: int, rng: np.random.Generator, *, relu: bool = True, norm: str | None = None,
         f: int = 0, activation: str = "relu", scale: float = 1.0, dropout: float = 0.0, distances: bool = False,
-        bias: bool = False, feed_forward_bias: bool = True, norm_bias: bool = True, G: int | None = None,
-        rotary: float | None = None, rms: bool = False, eps: float = 1e-5, dtype: DTypeLike = np.float32,
+        bias: bool = False, G: int | None = None, rotary: float | None = None, rms: bool = False, eps: float = 1e-5,
+        plain: bool = False, dtype: DTypeLike = np.float32,
     ):  # fmt: skip
         if norm not in NORMS:
             raise ValueError(f"TransformerLayer: norm {norm!r} is unknown, expected None, 'before' or 'after'")
         self.relu = relu
         self.norm = norm
-        new_norm = partial(RMSNorm, n, dtype, eps) if rms else partial(LayerNorm, n, dtype, norm_bias)
+        new_norm = partial(RMSNorm, n, dtype, eps) if rms else partial(LayerNorm, n, dtype, not plain)
         self.attention: MultiHeadAttention = MultiHeadAttention(n, H, m, rng, scale, dtype, distances, bias, G, rotary)
         self.attention_norm: Norm | None = new_norm() if norm else None
         if norm == "before":
             self.attention.output.W.data[...] = 0
-        self.feed_forward: FeedForward | None = None
-        self.feed_forward_norm: Norm | None = None
-        if f:
-            self.feed_forward = FeedForward(n, f, rng, dtype, activation, feed_forward_bias)
-            self.feed_forward_norm = new_norm() if norm else None
+        self.feed_forward: FeedForward | None = FeedForward(n, f, rng, dtype, activation, not plain) if f else None
+        self.feed_forward_norm: Norm | None = new_norm() if f and norm else None
         self.dropout: Dropout = Dropout(dropout)
 
     def __call__(

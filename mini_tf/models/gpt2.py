@@ -40,8 +40,7 @@ class GPT2(CausalTransformer):
         (c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
         self.c: int = c
-        biases = {"bias": bias, "feed_forward_bias": bias, "norm_bias": bias}
-        layers = gpt_layers(L, n, H, m, f, rng, dropout, dtype, activation="gelu_tanh", **biases)
+        layers = gpt_layers(L, n, H, m, f, rng, dropout, dtype, activation="gelu_tanh", bias=bias, plain=not bias)
         for layer in layers:
             for name, weight in layer.parameters().items():
                 if name.endswith(".W"):

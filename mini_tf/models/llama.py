@@ -45,7 +45,7 @@ class Llama(CausalTransformer):
         layers = [
             TransformerLayer(
                 n, H, m, rng, relu=False, norm="before", rms=True, eps=eps, G=G or H, rotary=base, scale=m**-0.5,
-                f=f, activation="swiglu", feed_forward_bias=False, dtype=dtype,
+                f=f, activation="swiglu", plain=True, dtype=dtype,
             )
             for _ in range(L)
         ]  # fmt: skip

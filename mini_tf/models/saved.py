@@ -1,5 +1,6 @@
 """What a checkpoint needs of a model: its class, by name, and its options, to build it again."""
 
+from collections.abc import Mapping
 from inspect import signature
 from math import prod
 from typing import Any, Self
@@ -33,8 +34,9 @@ class SavedModel:
         return cls(**config)
 
     @classmethod
-    def check_fits(cls, config: dict[str, Any], arrays: dict[str, Array], **more: int) -> None:
-        """Raises UserError for sizes in the configuration that are too large for the parameters {name: array}.
+    def check_fits(cls, config: dict[str, Any], arrays: Mapping[str, Any], **more: int) -> None:
+        """Raises UserError for sizes in the configuration that are too large for the parameters {name: array}, or
+        {name: anything with a .size}.
 
         more: sizes that are not in the configuration. Few parameters depend on T: `check_sizes` has a limit for it.
         """

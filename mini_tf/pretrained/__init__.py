@@ -6,7 +6,8 @@
     export_llama(model, folder)              # which transformers can read; likewise export_gpt2
 """
 
+from mini_tf.pretrained.gpt2 import export_gpt2, load_gpt2
 from mini_tf.pretrained.llama import export_llama, load_llama
 from mini_tf.pretrained.llama2c import export_llama2c
 
-__all__ = ["export_llama", "export_llama2c", "load_llama"]
+__all__ = ["export_gpt2", "export_llama", "export_llama2c", "load_gpt2", "load_llama"]

@@ -69,9 +69,9 @@ class Arrays(Mapping[str, Array]):
         }
 
     def _files(self) -> list[Path]:
-        index = self.folder / "model.safetensors.index.json"
-        if not index.exists():
-            return [self.folder / "model.safetensors"]
+        whole, index = self.folder / "model.safetensors", self.folder / "model.safetensors.index.json"
+        if whole.exists() or not index.exists():
+            return [whole]
         files = _json_of(index).get("weight_map")
         if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
             raise UserError(f'{index} has no "weight_map" {{array: file}}; {ADVICE}')
@@ -93,13 +93,16 @@ class Arrays(Mapping[str, Array]):
     def __len__(self) -> int:
         return len(self.places)
 
-    def of_shape(self, name: str, shape: tuple[int, ...]) -> Array:
-        """The array of that name. Raises UserError unless it is there and has this shape."""
+    def of_shape(self, name: str, shape: tuple[int, ...], padded: bool = False) -> Array:
+        """The array of that name. Raises UserError unless it is there and has this shape; padded: or more rows, which
+        are left out.
+        """
         if name not in self.places:
             raise UserError(f"{self.folder} has no array {name}, which its config.json asks for; copy all its files")
-        if (found := self.places[name].shape) != shape:
+        found = self.places[name].shape
+        if found != shape and not (padded and found[1:] == shape[1:] and found[:1] > shape[:1]):
             raise UserError(f"{self.folder}: the array {name} has shape {found}, by its config.json it has {shape}")
-        return self[name]
+        return self[name][: shape[0]]
 
     def check_no_others(self, names: Collection[str]) -> None:
         """Raises UserError for an array that is not among these."""

@@ -30,7 +30,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 VERSION = 2                          # of the files' format
-KINDS = {"model": "a model", "training": "the state of a training"}
+KINDS = {"model": "a model", "training": "the state of a training", "export": "a model exported for other programs"}
 TYPES = {"f": "F", "i": "I", "u": "U"}                   # NumPy's kind -> safetensors' letter, before the bits
 NO_DIGEST = "0" * 64
 DIGEST = re.compile(rb'"mini_tf_sha256":"([0-9a-f]{64})"')

@@ -1,12 +1,13 @@
 """Optimizers: from gradients to better parameters; the schedule of the learning rate."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Self
 
 from mini_tf.backend import array_module
+from mini_tf.checks import shown
 from mini_tf.errors import UserError
 from mini_tf.kernels.gpu import updates
 from mini_tf.layers import Parameter
@@ -50,7 +51,7 @@ class Optimizer:
 
     def __repr__(self):
         options = {name: value for name, value in vars(self).items() if name != "memory"}
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
+        return f"{type(self).__name__}({', '.join(f'{name}={shown(value)}' for name, value in options.items())})"
 
 
 class SGD(Optimizer):
@@ -81,8 +82,6 @@ class Adam(Optimizer):
     Source: Kingma, Ba 2014, arXiv:1412.6980
     """
 
-    weight_decay = 0.0
-
     def __init__(self, learning_rate: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8):
         super().__init__(learning_rate)
         if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
@@ -101,16 +100,18 @@ class Adam(Optimizer):
         if type(self).update is not Adam.update or not rows or not updates.runs_for(adam, rows[0][1].data):
             super().step(parameters)
             return
-        arrays = [(p.data, updates.contiguous(g), *self.moments(name, p.data)) for name, p, g in rows]
-        if not all(updates.fit_together(*of_one) for of_one in arrays):
+        arrays = {name: (p.data, updates.contiguous(g), *self.moments(name, p.data)) for name, p, g in rows}
+        if not all(updates.fit_together(*of_one) for of_one in arrays.values()):
             super().step(parameters)                     # which says what does not fit
             return
-        counts = [self.count(name) for name, *_ in rows]
-        updates.adam_of_all(arrays, counts, self.learning_rate, self.betas, self.eps, self.decay, **deferred)
+        for decay in dict.fromkeys(map(self.decay, arrays)):
+            names = [name for name in arrays if self.decay(name) == decay]
+            some, counts = [arrays[name] for name in names], [self.count(name) for name in names]
+            updates.adam_of_all(some, counts, self.learning_rate, self.betas, self.eps, decay, **deferred)
 
     def update(self, name: str, p: Array, g: Array) -> None:
         m, v = self.moments(name, p)
-        adam(p, g, m, v, self.count(name), self.learning_rate, self.betas, self.eps, self.decay)
+        adam(p, g, m, v, self.count(name), self.learning_rate, self.betas, self.eps, self.decay(name))
 
     def moments(self, name: str, p: Array) -> tuple[Array, Array]:
         """m and v of a parameter"""
@@ -122,36 +123,40 @@ class Adam(Optimizer):
         t = steps[name] = int(steps.get(name, 0)) + 1
         return t
 
-    @property
-    def decay(self) -> float:
-        """The factor on the weights before a step"""
-        return 1 - self.learning_rate * self.weight_decay
+    def decay(self, name: str) -> float:
+        """The factor on a parameter before a step"""
+        return 1.0
 
 
 class AdamW(Adam):
     """Adam, and p ← (1 − α·λ)·p beforehand: the weights decay at a rate that does not depend on the gradient
 
+    only: the names of the parameters that decay; None: all do
     Source: Loshchilov, Hutter 2017, arXiv:1711.05101
     """
 
     def __init__(
         self, learning_rate: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 0.01,
+        weight_decay: float = 0.01, only: Collection[str] | None = None,
     ):  # fmt: skip
         super().__init__(learning_rate, betas, eps)
         if not 0 <= weight_decay < math.inf:
             raise UserError(f"weight_decay is {weight_decay}, expected a number of at least 0, such as 0.01")
-        self.weight_decay = weight_decay
+        self.weight_decay, self.only = weight_decay, only
+
+    def decay(self, name: str) -> float:
+        return 1 - self.learning_rate * self.weight_decay if self.only is None or name in self.only else 1.0
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """A factor on the learning rate: it rises linearly for `warm_up` steps, then falls along half a cosine to 1/20 at
+    """A factor on the learning rate: it rises linearly for `warm_up` steps, then falls along half a cosine to `last` at
     the last of `steps` steps; without `steps` it stays at 1.
     """
 
     warm_up: int = 0
     steps: int | None = None
+    last: float = 0.05
 
     def __call__(self, step: int) -> float:
         """The factor at a step; steps are counted from 1."""
@@ -160,7 +165,7 @@ class Schedule:
         if self.steps is None:
             return 1.0
         share = (step - self.warm_up) / max(self.steps - self.warm_up, 1)
-        return 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(share, 1)))
+        return self.last + (1 - self.last) * 0.5 * (1 + math.cos(math.pi * min(share, 1)))
 
 
 def squared_norms(parameters: dict[str, Parameter]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mini_tf.checks import check_whole, is_number, shown
 from mini_tf.errors import UserError
-from mini_tf.models.options import NO_OPTIONS, check_choice
+from mini_tf.models.options import NO_OPTIONS, check_choice, check_rates
 from mini_tf.training.task import AnyTask, Task
 
 FROM_DATA = (*NO_OPTIONS, "source_words", "target_words", "classes", "dtype")    # of models: not for the user to choose
@@ -16,6 +16,7 @@ NOT_SET = ("name", "description", "model", "model_class")
 CHOICES = {"vectors": ("eigenvectors", "training", "random"), "batches": ("random", "apart", "consecutive")}
 YES_OR_NO = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 FROM_0 = ("warm_up", "sample_words")
+RATES = {"last_rate": 1, "weight_decay": float("inf")}       # from 0 to less than this
 MOST = {"sample_words": 100_000}     # minutes of writing
 
 
@@ -94,5 +95,7 @@ def check(preset: Task) -> None:
                 raise UserError(f"{name} is {shown(value)}, expected more than 0 and less than 1: a share")
         elif field.type is int or "int" in str(field.type):
             check_whole(0 if name in FROM_0 else 1, MOST.get(name), **{name: value})
+        elif name in RATES:
+            check_rates(RATES[name], **{name: value})
         elif not is_number(value) or not 0 < value < float("inf"):
             raise UserError(f"{name} is {shown(value)}, expected a number above 0")

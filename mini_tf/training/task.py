@@ -9,7 +9,7 @@ from mini_tf.metrics import LossPart, mean_of
 from mini_tf.models.saved import SavedModel
 from mini_tf.parallel import join
 from mini_tf.text import read_corpus, shakespeare
-from mini_tf.training.optimizers import Adam, Schedule
+from mini_tf.training.optimizers import Adam, AdamW, Schedule
 from mini_tf.training.step import Training
 from mini_tf.types import Array, Say
 
@@ -44,6 +44,8 @@ class Task:
     every: int                   # steps between measurements of the validation loss
     betas: tuple[float, float] = (0.9, 0.98)   # of Adam
     clip: float | None = 1.0     # largest norm of all gradients together
+    weight_decay: float = 0.0    # of matrices, not of biases and norms, as in AdamW
+    last_rate: float = 0.05      # share of the learning rate that the last step has
     patience: int = 5            # stop after so many measurements without a new best one
     warm_up: int = 100           # steps in which the learning rate rises
 
@@ -98,10 +100,13 @@ class Task:
 
     def training_on(self, batches: Iterator[Any], model: Any, steps: int, seed: int) -> Training:
         """The same, on batches of your own."""
-        return join().training(
-            self.in_training(model), batches, Adam(self.learning_rate, self.betas),
-            Schedule(min(self.warm_up, steps // 4), steps), self.clip, rng=np.random.default_rng([seed, 3]),
-        )  # fmt: skip
+        trained = self.in_training(model)
+        optimizer = Adam(self.learning_rate, self.betas)
+        if self.weight_decay:
+            matrices = [name for name, p in trained.parameters().items() if p.data.ndim > 1]
+            optimizer = AdamW(self.learning_rate, self.betas, weight_decay=self.weight_decay, only=matrices)
+        schedule = Schedule(min(self.warm_up, steps // 4), steps, self.last_rate)
+        return join().training(trained, batches, optimizer, schedule, self.clip, rng=np.random.default_rng([seed, 3]))
 
 
 def named(*presets: AnyTask) -> dict[str, AnyTask]:

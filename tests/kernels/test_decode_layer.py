@@ -50,7 +50,7 @@ def by_the_formula(layer, x):
 
 def test_every_variant_of_the_layer(rng, runs):
     assert check_writing(rng) == []
-    assert len(runs) == 3 * 2 * 5 * 5 * 4        # norms, with relu or without, branches, variants, calls
+    assert len(runs) == 3 * 2 * 5 * 5 * 4                    # norms, relu or not, branches, variants, calls
     assert all(runs)
 
 

@@ -1,5 +1,7 @@
 """Adam and the norm on a GPU: the kernels' source, run on the CPU, beside the formulas."""
 
+from functools import partial
+
 from mini_tf import kernels
 from mini_tf.backend import to_host
 from mini_tf.kernels.gpu import updates
@@ -22,7 +24,7 @@ def _parameters(shapes, rng, move=strict, dtype=np.float32):
 
 
 @pytest.mark.parametrize("shapes", [SHAPES, 150 * [(3,)]], ids=["shapes", "more than fit into a table"])
-@pytest.mark.parametrize("optimizer", [Adam, AdamW])
+@pytest.mark.parametrize("optimizer", [Adam, AdamW, partial(AdamW, weight_decay=0.9, only=("p0", "p2"))])
 def test_adam_for_all_is_adam_for_each(optimizer, shapes, to_gpu):  # noqa: F811
     fused, plain = (_parameters(shapes, np.random.default_rng(3), to_gpu) for _ in range(2))
     together, one_by_one = optimizer(0.01), optimizer(0.01)

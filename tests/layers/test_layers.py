@@ -299,7 +299,7 @@ def test_attention_with_fewer_heads_of_keys(rng):
         layers.MultiHeadAttention(4, 4, 2, rng, G=3)
 
 
-def test_feed_forward_has_relu_or_gelu(rng):
+def test_feed_forward_has_relu_or_one_of_two_gelus(rng):
     x = rng.standard_normal((2, 3, 4))
     for activation, op in (("relu", ops.relu), ("gelu", ops.gelu), ("gelu_tanh", lambda x: ops.gelu(x, approximate=True))):
         layer = layers.FeedForward(4, 5, rng, np.float64, activation)

@@ -78,3 +78,13 @@ def test_new_words_never_occur_in_training(text):
     became = changed[changed != corpus.train[:200]]
     assert len(became)
     assert (counts[became] == 0).all()
+
+
+def test_matrices_decay_and_the_rate_falls_as_the_preset_says(text):
+    preset = replace(small("gpt"), weight_decay=0.1, last_rate=0.25)
+    corpus = prepare(text, n, T, vectors="random")
+    training = preset.training(preset.new_model(corpus, 0), corpus, 40, 0)
+    assert (training.optimizer.weight_decay, training.schedule(40)) == (0.1, 0.25)
+    matrices = {name for name, p in training.parameters.items() if p.data.ndim == 2}
+    assert set(training.optimizer.only) == matrices < set(training.parameters)
+    assert training.optimizer.decay("trunk.norm.gamma") == 1

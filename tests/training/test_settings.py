@@ -83,6 +83,8 @@ def test_later_settings_win_and_the_model_of_the_preset_stays():
         ("quick", "learning_rate=0", "learning_rate is 0.0, expected a number above 0"),
         ("quick", "learning_rate=inf", "expected a number above 0"),
         ("quick", "learning_rate=nan", "expected a number above 0"),
+        ("quick", "weight_decay=-1", "weight_decay is -1.0, expected 0 ≤ weight_decay < inf"),
+        ("quick", "last_rate=1", "last_rate is 1.0, expected 0 ≤ last_rate < 1"),
         ("quick", "vectors=best", "vectors 'best' is unknown, expected one of eigenvectors, training, random"),
         ("quick", "betas=0.9", "expected two numbers from 0 to less than 1"),
         ("quick", "betas=0.9,1", "expected two numbers from 0 to less than 1"),

@@ -67,6 +67,17 @@ def test_adam_is_its_formula(weight_decay, rng):
         np.testing.assert_allclose(p.data, data, rtol=1e-10)
 
 
+def test_only_the_named_parameters_decay(rng):
+    parameters = {name: _parameter(rng) for name in ("W", "b")}
+    before = {name: p.data.copy() for name, p in parameters.items()}
+    optimizer = AdamW(0.01, weight_decay=0.1, only=["W"])
+    for p in parameters.values():
+        p.grad = np.zeros_like(p.data)
+    optimizer.step(parameters)
+    np.testing.assert_allclose(parameters["W"].data, 0.999 * before["W"], rtol=1e-12)
+    np.testing.assert_array_equal(parameters["b"].data, before["b"])
+
+
 @pytest.mark.parametrize("optimizer", [Adam, AdamW])
 def test_adams_kernel_agrees_with_its_formula(optimizer, rng):
     """The float32 kernel agrees with the formula: for one entry, an odd number, and enough for several threads."""

@@ -113,8 +113,7 @@ def check_writing(rng: np.random.Generator) -> list[str]:
     n, H, m, words, findings = 6, 2, 4, 5, list[str]()
     branches = [{"f": 0}, *({"f": 7, "activation": activation} for activation in (*ACTIVATIONS, "swiglu"))]
     variants: list[dict[str, Any]] = [
-        {}, {"bias": True}, {"feed_forward_bias": False, "norm_bias": False}, {"distances": True},
-        {"G": 1, "rotary": 90.0, "rms": True},
+        {}, {"bias": True}, {"plain": True}, {"distances": True}, {"G": 1, "rotary": 90.0, "rms": True},
     ]  # fmt: skip
     for norm, relu, branch, variant in product(NORMS, (True, False), branches, variants):
         options = {"norm": norm, "relu": relu} | branch | variant
