@@ -21,7 +21,7 @@ from rich.text import Text
 def generate(
     run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train made")],
     prompt: Annotated[str, typer.Option(help="the words to go on from; \\n is a line break")] = "",
-    words: Annotated[int, typer.Option(help="how many words to write", min=1, max=1_000_000)] = 500,
+    words: Annotated[int, typer.Option(help="how many words or other tokens to write", min=1, max=1_000_000)] = 500,
     temperature: Annotated[float, typer.Option(help="below 1 safer, above 1 bolder")] = 1.0,
     top_k: Annotated[int | None, typer.Option(help="choose among the k most probable words only", min=1)] = None,
     argmax: Annotated[bool, typer.Option("--argmax", help="always the most probable word")] = False,
@@ -31,19 +31,18 @@ def generate(
 ) -> None:
     """Let a trained model continue a prompt."""
     from mini_tf.decoding import greedy, sample
-    from mini_tf.text import tokenize
 
     if not 0 < temperature < float("inf"):
         raise UserError(f"--temperature is {temperature:g}, expected a number above 0; --argmax takes the most "
                         "probable word")  # fmt: skip
     model, vocabulary = opened(run, "generate", device)
-    tokens = tokenize(prompt.replace("\\n", "\n"))
+    tokens = vocabulary.split(prompt.replace("\\n", "\n"))
     ids = vocabulary.encode(tokens, unknown.value)
     if len(ids) < len(tokens):
-        note(f"{len(tokens) - len(ids)} unknown word(s) left out of the prompt")
+        note(f"{len(tokens) - len(ids)} unknown {vocabulary.unit}(s) left out of the prompt")
     sees = model.reader().T
     if sees is not None and len(ids) > sees:
-        note(f"the prompt has {len(ids)} words; the model sees the last T = {sees} of them")
+        note(f"the prompt has {len(ids)} {vocabulary.unit}s; the model sees the last T = {sees} of them")
     import numpy as np
 
     rng = np.random.default_rng(seed)

@@ -51,13 +51,12 @@ def strongest_words(words: list[str], found: "Saliency", name: str, most: int = 
 
 
 def write_on(model: "TextModel", vocabulary: "Vocabulary", prompt: list[int], words: int, choose: Callable) -> None:
-    """Print the prompt, dimmed, and then each word as the model chooses it."""
+    """Print the prompt, dimmed, and then each word, or other token, as the model chooses it."""
     from itertools import chain, islice
 
     from mini_tf.decoding import generate
-    from mini_tf.text import spaced
 
-    pieces = spaced(vocabulary.words[i] for i in chain(prompt, generate(model, prompt, words, choose)))
+    pieces = vocabulary.stream(vocabulary.words[i] for i in chain(prompt, generate(model, prompt, words, choose)))
     out.print(Text("".join(islice(pieces, len(prompt))), style="dim"), end="")
     for piece in pieces:
         out.print(Text(piece), end="")
