@@ -55,7 +55,7 @@ def progress_bar(what: str, total: int) -> Iterator[Callable]:
 
 @contextmanager
 def training_progress(steps: int, words_per_step: float | None = None, done: int = 0) -> Iterator[Callable]:
-    """Yields an on_step for a Watcher of `fit`: a bar with the loss, words per second, if known, and the time left.
+    """Yields an on_step for a Watcher of `fit`: a bar with the loss, tokens per second, if known, and the time left.
 
     done: steps of the training before this one
     """
@@ -69,7 +69,7 @@ def training_progress(steps: int, words_per_step: float | None = None, done: int
             loss_mean = loss if loss_mean is None else 0.9 * loss_mean + 0.1 * loss
             note = f"loss {loss_mean:.3f}"
             if words_per_step is not None:
-                note += f" · {(step - done) * words_per_step / (time.perf_counter() - start):,.0f} words/s"
+                note += f" · {(step - done) * words_per_step / (time.perf_counter() - start):,.0f} tokens/s"
             update(step, note)
 
         yield on_step

@@ -17,37 +17,57 @@ from rich.text import Text
 
 
 @app.command(epilog=examples("generate runs/quick --prompt 'Good morrow, my lord'",
-                             "generate runs/quick --temperature 0.7 --words 100"))  # fmt: skip
+                             "generate stories260K.bin --tokenizer tok512.bin --argmax"))  # fmt: skip
 def generate(
-    run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train made")],
+    run: Annotated[
+        Path,
+        typer.Argument(help="a run folder that mini-tf train made; or a pretrained model: a .bin file of llama2.c, or a "
+                       "folder with a Llama or GPT-2 of Hugging Face"),
+    ],  # fmt: skip
     prompt: Annotated[str, typer.Option(help="the words to go on from; \\n is a line break")] = "",
-    words: Annotated[int, typer.Option(help="how many words to write", min=1, max=1_000_000)] = 500,
+    words: Annotated[int, typer.Option(help="how many words or other tokens to write", min=1, max=1_000_000)] = 500,
     temperature: Annotated[float, typer.Option(help="below 1 safer, above 1 bolder")] = 1.0,
     top_k: Annotated[int | None, typer.Option(help="choose among the k most probable words only", min=1)] = None,
+    top_p: Annotated[
+        float | None,
+        typer.Option(help="choose among the most probable words only, whose probabilities add up to p, such as 0.9"),
+    ] = None,
     argmax: Annotated[bool, typer.Option("--argmax", help="always the most probable word")] = False,
     unknown: Annotated[options.Unknown, typer.Option(help="words the model does not know")] = options.Unknown.error,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(help="of a pretrained model: tokenizer.bin of llama2.c, or tokenizer.json [default: the one in the "
+                     "model's folder]"),
+    ] = None,  # fmt: skip
     seed: Annotated[int, typer.Option(help="of the random choices", min=0)] = 0,
     device: options.Device = "auto",
 ) -> None:
-    """Let a trained model continue a prompt."""
+    """Let a trained model, or a pretrained one, continue a prompt."""
+    from mini_tf.backend import resolve_device
     from mini_tf.decoding import greedy, sample
-    from mini_tf.text import tokenize
+    from mini_tf.pretrained.opening import is_pretrained, open_pretrained
+
+    import numpy as np
 
     if not 0 < temperature < float("inf"):
         raise UserError(f"--temperature is {temperature:g}, expected a number above 0; --argmax takes the most "
                         "probable word")  # fmt: skip
-    model, vocabulary = opened(run, "generate", device)
-    tokens = tokenize(prompt.replace("\\n", "\n"))
+    if is_pretrained(run) or tokenizer is not None:
+        model, vocabulary = open_pretrained(run, tokenizer)
+        model.to(resolve_device(device))
+    else:
+        model, vocabulary = opened(run, "generate", device)
+    tokens = vocabulary.split(prompt.replace("\\n", "\n"))
     ids = vocabulary.encode(tokens, unknown.value)
     if len(ids) < len(tokens):
-        note(f"{len(tokens) - len(ids)} unknown word(s) left out of the prompt")
+        note(f"{len(tokens) - len(ids)} unknown {vocabulary.unit}(s) left out of the prompt")
+    if vocabulary.first is not None:                     # with which this model's texts begin
+        ids = np.append(vocabulary.first, ids)
     sees = model.reader().T
     if sees is not None and len(ids) > sees:
-        note(f"the prompt has {len(ids)} words; the model sees the last T = {sees} of them")
-    import numpy as np
-
+        note(f"the prompt has {len(ids)} {vocabulary.unit}s; the model sees the last T = {sees} of them")
     rng = np.random.default_rng(seed)
-    choose = greedy if argmax else partial(sample, rng=rng, temperature=temperature, top_k=top_k)
+    choose = greedy if argmax else partial(sample, rng=rng, temperature=temperature, top_k=top_k, top_p=top_p)
     write_on(model, vocabulary, ids, words, choose)
 
 

@@ -55,6 +55,11 @@ LabelColumn = Annotated[str, typer.Option("--label", help="the table's column of
 Corpus = Annotated[
     Path | None, typer.Option(help="any UTF-8 text; - for standard input [default: Lab 6's Shakespeare]")
 ]
+Tokenizer = Annotated[
+    str | None,
+    typer.Option(help="what a language model reads: words, characters, or bpe:512, 512 pieces of words learned from "
+                 "the text; short for --set tokenizer=… [default: words]"),
+]  # fmt: skip
 Shakespeare = Annotated[
     Flavour, typer.Option(help="lab: nine plays as Lab 6 has them; clean: nothing lost of them; complete: all 38")
 ]

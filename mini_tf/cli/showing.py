@@ -51,13 +51,14 @@ def strongest_words(words: list[str], found: "Saliency", name: str, most: int = 
 
 
 def write_on(model: "TextModel", vocabulary: "Vocabulary", prompt: list[int], words: int, choose: Callable) -> None:
-    """Print the prompt, dimmed, and then each word as the model chooses it."""
-    from itertools import chain, islice
+    """Print the prompt, dimmed, and then each word, or other token, as the model chooses it."""
+    from itertools import chain, islice, takewhile
 
     from mini_tf.decoding import generate
-    from mini_tf.text import spaced
 
-    pieces = spaced(vocabulary.words[i] for i in chain(prompt, generate(model, prompt, words, choose)))
+    ends = vocabulary.first, vocabulary.end              # of a text; those of most vocabularies are None
+    written = takewhile(lambda i: i not in ends, generate(model, prompt, words, choose))
+    pieces = vocabulary.stream(vocabulary.words[i] for i in chain(prompt, written))
     out.print(Text("".join(islice(pieces, len(prompt))), style="dim"), end="")
     for piece in pieces:
         out.print(Text(piece), end="")

@@ -34,6 +34,7 @@ def train(
     preset: options.Preset = "quick",
     corpus: options.Corpus = None,
     shakespeare: options.Shakespeare = options.Flavour.lab,
+    tokenizer: options.Tokenizer = None,
     pairs: options.Pairs = None,
     table: options.Table = None,
     text: options.TextColumn = "text",
@@ -88,7 +89,8 @@ def train(
             chosen, folder.command, steps, seed = resumed(resume, group.broadcast(folder.config()))
             train_and_show(folder, chosen, folder.command, steps, seed, device)
         return
-    chosen = with_settings(preset_named(preset), settings or [])
+    shorthand = [] if tokenizer is None else [f"tokenizer={tokenizer}"]
+    chosen = with_settings(preset_named(preset), [*(settings or []), *shorthand])
     sources: dict[str, tuple[Path | None, dict[str, str]]] = {
         "--corpus": (corpus, {"shakespeare": shakespeare.value}), "--pairs": (pairs, {}),
         "--table": (table, {"text": text, "label": label}),
@@ -209,23 +211,26 @@ def train_and_show(
 def show_writing(run: "Run", preset: "Language", corpus: "Corpus", results: Results) -> tuple[str, str]:
     """Show the losses of a language model, and what it writes. Returns the files it made, and a command to try."""
     from mini_tf.metrics import perplexity
-    from mini_tf.text import join as join_words
-    from mini_tf.text import tokenize
     from mini_tf.training.language import GOES_ON, PROMPT_WORDS
 
+    vocabulary, unit = corpus.vocabulary, corpus.vocabulary.unit
     names = {
-        "uniform": f"guessing any of {len(corpus.vocabulary):,} words", "unigram": "guessing by word frequency",
-        "train": "model, training words", "validation": "model, validation words", "test": "model, test words",
+        "uniform": f"guessing any of {len(vocabulary):,} {unit}s", "unigram": f"guessing by {unit} frequency",
+        "train": f"model, training {unit}s", "validation": f"model, validation {unit}s", "test": f"model, test {unit}s",
     }  # fmt: skip
     rows = [[what, f"{results[key]:.3f}", f"{perplexity(results[key]):,.0f}"] for key, what in names.items()]
-    out.print(numbers_table(["", "nats per word", "perplexity"], rows, bold=-1))
+    out.print(numbers_table(["", preset.unit, "perplexity"], rows, bold=-1))
+    if unit != "character":
+        out.print(Text(f"On the test text, that is {results['per_character']:.3f} nats per character", style="dim"))
     prompt, _, text = (run / "sample.txt").read_text(encoding="utf-8").partition(GOES_ON)
-    written = tokenize(text)
-    out.print(Text(f"The model continues {PROMPT_WORDS} words of the test text:", style="bold"))
-    out.print(Text.assemble((f"{prompt} ", "dim"), join_words(written[:100])))
-    lines = [line.split() for line in join_words(written).split("\n")]
+    written = vocabulary.split(text)
+    out.print(Text(f"The model continues {PROMPT_WORDS} {unit}s of the test text:", style="bold"))
+    space, most = (" ", 100) if unit == "word" else ("", 300)
+    out.print(Text.assemble((f"{prompt}{space}", "dim"), vocabulary.join(written[:most])))
+    lines = [line.split() for line in vocabulary.join(written).split("\n")]
     prompt = " ".join([word for word in max(lines[:10], key=len) if "'" not in word][:4])      # words that it knows
-    return f"sample.txt ({preset.sample_words} words)", f"generate {quoted(str(run.folder))} --prompt {quoted(prompt)}"
+    written_in = f"sample.txt ({preset.sample_words} {unit}s)"
+    return written_in, f"generate {quoted(str(run.folder))} --prompt {quoted(prompt)}"
 
 
 def show_translating(run: "Run", preset: "Translation", bitext: "Bitext", results: Results) -> tuple[str, str]:

@@ -25,14 +25,20 @@ def greedy(logits: Array) -> Array:
     return no_nan(logits).argmax(-1)
 
 
-def sample(logits: Array, rng: np.random.Generator, temperature: float = 1.0, top_k: int | None = None) -> Array:
+def sample(
+    logits: Array, rng: np.random.Generator, temperature: float = 1.0, top_k: int | None = None,
+    top_p: float | None = None,
+) -> Array:  # fmt: skip
     """ê = e_i with probability π_i,   π = softmax(logits/temperature);  logits (…, c) → ids (…)
 
     temperature   below 1 probable words become more probable, above 1 improbable ones do
     top_k         choose among the k most probable words only
+    top_p         choose among the most probable words only, the fewest whose probabilities, at this temperature, add up
+                  to top_p or more
     rng           a NumPy Generator
-    Raises UserError unless temperature is a finite number above 0 and top_k ≥ 1, and for logits that are NaN or have no
-    finite maximum.
+    Raises UserError unless temperature is a finite number above 0, top_k ≥ 1 and 0 < top_p ≤ 1, and for logits that are
+    NaN or have no finite maximum.
+    Source for top_p: Holtzman et al. 2019, arXiv:1904.09751 ("nucleus")
     """
     if not is_number(temperature) or not 0 < temperature <= sys.float_info.max:
         raise UserError(f"temperature is {shown(temperature)}, expected a number above 0; argmax takes the most "
@@ -40,12 +46,19 @@ def sample(logits: Array, rng: np.random.Generator, temperature: float = 1.0, to
     check_rng(rng)
     if top_k is not None:
         check_whole(top_k=top_k)
+    if top_p is not None and (not is_number(top_p) or not 0 < top_p <= 1):
+        raise UserError(f"top_p is {shown(top_p)}, expected more than 0 and at most 1: a share of the probability")
     logits = shifted_logits(logits)                      # the largest is 0: so it stays, however small the temperature
     if top_k is not None and top_k < logits.shape[-1]:
         others = np.argpartition(-logits, top_k - 1, axis=-1)[..., top_k:]
         np.put_along_axis(logits, others, -np.inf, axis=-1)
     with np.errstate(over="ignore"):                     # to −∞: probability 0
         probabilities, _ = ops.softmax(logits / float(temperature))
+    if top_p is not None:
+        order = np.argsort(-probabilities, axis=-1, kind="stable")
+        likely = np.take_along_axis(probabilities, order, axis=-1)
+        likely[likely.cumsum(-1) - likely >= top_p] = 0          # where those before it suffice
+        np.put_along_axis(probabilities, order, likely, axis=-1)
     cumulative = probabilities.cumsum(-1)
     u = rng.random(logits.shape[:-1])[..., None] * cumulative[..., -1:]      # in [0, 1), up to rounding
     return (cumulative > u).argmax(-1)                                       # the first word whose share reaches u

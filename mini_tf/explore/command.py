@@ -14,7 +14,6 @@ from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.learner import is_exercise, load, running
 from mini_tf.models import TranslationModel
 from mini_tf.progress import progress_bar
-from mini_tf.text.tokens import join, tokenize
 from mini_tf.training.language import GOES_ON
 from mini_tf.training.run import Run
 from mini_tf.types import PathLike
@@ -93,7 +92,7 @@ def _of_run(run, text, bugs):
     run = Run.open(run)
     model, vocabulary = run.load()
     if text is None:
-        text = _own_text(run, model)
+        text = _own_text(run, vocabulary)
     letters = [f"{letter} = {model.config[letter]}" for letter in "TnkLHmf" if model.config.get(letter)]
     about = f"The model of {run.folder}: {', '.join(letters)}, {model.parameter_count():,} trainable parameters."
     moments = [("before the first step" if step == 0 else f"after step {step}", data) for step, data in run.moments()]
@@ -101,14 +100,14 @@ def _of_run(run, text, bugs):
     return _page(model, vocabulary, text, about, [*moments, ("at the end", now)], bugs)
 
 
-def _own_text(run, model):
+def _own_text(run, vocabulary):
     """What a run has written, or translated, for an example"""
     for name, column in (("translations.tsv", 0), ("predictions.tsv", -1), ("sample.txt", None)):
         if (run / name).is_file():
             lines = (run / name).read_text(encoding="utf-8").replace(GOES_ON, "\n").splitlines()
             if column is None:
-                words = tokenize(" ".join(lines[:1] if "____" in lines[0] else lines).replace("____", ""))
-                return join(words[:FEW])
+                words = vocabulary.split(" ".join(lines[:1] if "____" in lines[0] else lines).replace("____", ""))
+                return vocabulary.join(words[:FEW])
             return max(lines[1:6], key=len).split("\t")[column]
     raise UserError(f"{run.folder} has no text of its own to read; give one: --text \"…\"")
 

@@ -19,7 +19,7 @@ from mini_tf.models.saved import SavedModel
 from mini_tf.ops.op import watching
 from mini_tf.text import Vocabulary
 from mini_tf.text.sentences import SentenceVocabulary, split_sentence
-from mini_tf.text.tokens import join, tokenize
+from mini_tf.text.tokens import join
 from mini_tf.trace import trace
 from mini_tf.training.pair_batches import sentence_batch
 from mini_tf.training.text_batches import TextBatch
@@ -99,12 +99,14 @@ def _next_word(model, vocabulary, words, notes):
     if len(words) < 2:
         left_out = f" ({notes[0]})" if notes else ""
         raise UserError(
-            f"the text has {len(words)} known word, expected 2{left_out}: each is predicted from those before it"
+            f"the text has {len(words)} known {vocabulary.unit}, expected 2{left_out}: each is predicted from those "
+            "before it"
         )
     if len(words) > model.T + 1:
-        notes.append(f"The text has {len(words)} words and is cut: it reads T = {model.T}, and predicts one more.")
+        notes.append(f"The text has {len(words)} {vocabulary.unit}s and is cut: it reads T = {model.T}, and predicts "
+                     "one more.")  # fmt: skip
     words = words[: model.T + 1]
-    ids = vocabulary.encode(words)
+    ids, text = vocabulary.encode(words), vocabulary.join(words).strip("\n")
     missing = model.T + 1 - len(ids)
     after_each = getattr(model, "readout", "shared") == "shared" or not isinstance(model.readout, str)
     if missing and after_each:                           # a model that predicts after each word reads short windows
@@ -116,7 +118,7 @@ def _next_word(model, vocabulary, words, notes):
     window, shown = ids[None].astype(np.int64), _labels(words)
     labels = {"word": shown[:-1], "vocabulary": _labels(vocabulary.words)}
     axes = _axes(model, labels, _likely(model, window, ids))
-    return Reading(model, window, shown[:-1], shown[1:], axes, notes, join(words).strip("\n"))
+    return Reading(model, window, shown[:-1], shown[1:], axes, notes, text)
 
 
 def _classified(model, vocabulary, text):
@@ -173,7 +175,7 @@ def _encoded(text, language, vocabulary, T):
 
 def _known_words(text, vocabulary):
     """(the words of a text that a vocabulary knows, notes)"""
-    words, notes = tokenize(text.replace("\\n", "\n")), []
+    words, notes = vocabulary.split(text.replace("\\n", "\n")), []
     if not words:
         raise UserError(f"the text {text!r} has no words, expected some, as in --text \"What, is Horatio there?\"")
     if unknown := vocabulary.unknown(words):

@@ -111,8 +111,9 @@ class Arrays(Mapping[str, Array]):
 
 
 def _json_of(path: Path) -> dict[str, Any]:
+    text = read_text(path, ADVICE)
     try:
-        found = json.loads(read_text(path, ADVICE))
+        found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not JSON ({error}); {ADVICE}") from None
     if not isinstance(found, dict):

@@ -27,16 +27,28 @@ def split_words(ids: Array, T: int, test: float = 0.1, validation: float = 0.05)
     between 0 and 1.
     Source: ESE-2000 Lab 6, Task 6.7
     """
+    return parts_from(ids, T, *cuts(len(ids), test, validation))
+
+
+def cuts(length: int, test: float = 0.1, validation: float = 0.05) -> tuple[int, int]:
+    """Where the validation part of a text begins, and the test part. Raises UserError as `split_words` does."""
     for name, share in {"test": test, "validation": validation}.items():
         if not 0 < share < 1:
             raise UserError(f"{name} is {share}, expected a share of the words between 0 and 1, such as 0.1")
-    first_test = int(len(ids) * (1 - test))
-    first_validation = int(first_test * (1 - validation))
+    first_test = int(length * (1 - test))
+    return int(first_test * (1 - validation)), first_test
+
+
+def parts_from(
+    ids: Array, T: int, first_validation: int, first_test: int, unit: str = "word"
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """The three parts of `split_words`, if they begin at these tokens, called `unit`s. Raises UserError as it does."""
     parts = ids[:first_validation], ids[max(first_validation - T, 0) : first_test], ids[max(first_test - T, 0) :]
     if min(len(part) for part in parts) < T + 1:
         raise UserError(
-            f"the corpus has {len(ids):,} words, too few: its training, validation and test parts each need a history "
-            f"of T = {T} words and one more; give a longer text, or take a smaller T (mini-tf train --set T=…)"
+            f"the corpus has {len(ids):,} {unit}s, too few: its training, validation and test parts each need a "
+            f"history of T = {T} {unit}s and one more; give a longer text, or take a smaller T (mini-tf train --set "
+            "T=…)"
         )
     return parts
 

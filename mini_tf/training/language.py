@@ -13,8 +13,9 @@ from mini_tf.metrics import LossPart, uniform_cross_entropy, unigram_cross_entro
 from mini_tf.models import CarriedState, TextModel
 from mini_tf.models.options import check_choice
 from mini_tf.progress import progress_bar
-from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, remarks_on, tokenize
-from mini_tf.training.batches import ConsecutiveWindows, RandomWindows, split_words
+from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, new_tokenizer, remarks_on, tokenize
+from mini_tf.text.tokenizers import unit_of
+from mini_tf.training.batches import ConsecutiveWindows, RandomWindows, cuts, parts_from, split_words
 from mini_tf.training.task import Task, named, random_vectors, text_named
 from mini_tf.types import Array, Say, silent
 
@@ -38,6 +39,7 @@ class Language(Task):
     embedding_scale: float       # factor on the word vectors
     batch: int                   # windows in a batch
     model_class: str = "LanguageTransformer"
+    tokenizer: str = "words"     # what the text is cut into: words, characters, or pieces that are learned: bpe:512
     vectors: str = "eigenvectors"    # of the whole text's co-occurrences, the lab's way; "training"; "random"
     batches: str = "random"      # windows; "apart": side by side; "consecutive": each goes on where the last ended
     anew: int = 64               # of consecutive batches, every so many-th starts from h_0
@@ -57,16 +59,20 @@ class Language(Task):
         check_choice("model_class", self.model_class, sorted(models))
         return models[self.model_class]
 
+    @property
+    def unit(self) -> str:
+        return f"nats per {unit_of(self.tokenizer)}"
+
     def read(self, command: dict[str, Any], seed: int) -> str:
         return text_named(command)
 
     def prepare(self, data: str, seed: int, say: Say) -> "Corpus":
         T = self.model["T"]
-        corpus = prepare(data, self.n, T, self.W, say, self.vectors, seed)
+        corpus = prepare(data, self.n, T, self.W, say, self.vectors, seed, self.tokenizer)
         windows = (len(corpus.train) - T - 1) // (T if self.batches == "apart" else 1) + 1
         if self.batches != "consecutive" and self.batch > windows:
-            say(f"note: batch is {self.batch:,}, but the training words have {windows:,} windows: each batch "
-                "has them all")  # fmt: skip
+            say(f"note: batch is {self.batch:,}, but the training {corpus.vocabulary.unit}s have {windows:,} windows: "
+                "each batch has them all")  # fmt: skip
         return corpus
 
     def new_model(self, prepared: "Corpus", seed: int) -> TextModel:
@@ -75,7 +81,7 @@ class Language(Task):
         return kind(prepared.embeddings * np.float32(self.embedding_scale), seed=seed, **frequencies, **self.model)
 
     def facts(self, data: str, prepared: "Corpus") -> dict[str, dict[str, int]]:
-        return {"text": {"words": len(prepared.ids), "vocabulary": len(prepared.vocabulary)}}
+        return {"text": {f"{prepared.vocabulary.unit}s": len(prepared.ids), "vocabulary": len(prepared.vocabulary)}}
 
     def in_training(self, model: Any) -> Any:
         """The model itself, or a CarriedState of it for consecutive batches."""
@@ -92,7 +98,9 @@ class Language(Task):
         return model.loss_parts(prepared.validation, self.validation_words)
 
     def report(self, run: "Run", model: TextModel, prepared: "Corpus", seed: int) -> dict[str, Any]:
-        """"uniform", "unigram", "train" and "test" losses in nats per word"""
+        """"uniform", "unigram", "train" and "test" losses in nats per token; "per_character" is "test" in nats per
+        character of the test text, which compares models with different tokenizers.
+        """
         corpus, c, T = prepared, len(prepared.vocabulary), model.T
         results = {
             "uniform": uniform_cross_entropy(c),
@@ -101,6 +109,8 @@ class Language(Task):
         }
         with progress_bar("testing", len(corpus.test) - T) as update:
             results["test"] = model.mean_loss(corpus.test, on_batch=lambda done, _: update(done))
+        characters = len(corpus.vocabulary.decode(corpus.test[T:]))
+        results["per_character"] = results["test"] * (len(corpus.test) - T) / characters
         prompt = corpus.test[T : T + PROMPT_WORDS]       # the first words that the model has never seen
         with progress_bar("writing a sample", self.sample_words) as update:
             written = []
@@ -209,30 +219,52 @@ class Corpus:
 
 
 def prepare(
-    text: str, n: int, T: int, W: int = 10, say: Say = silent, vectors: str = "eigenvectors", seed: int = 0
+    text: str, n: int, T: int, W: int = 10, say: Say = silent, vectors: str = "eigenvectors", seed: int = 0,
+    tokenizer: str = "words",
 ) -> Corpus:  # fmt: skip
     """Tasks 6.1 to 6.3: words, split, co-occurrences, eigenvectors. Returns a Corpus.
 
     The vectors come from the whole text, as in the lab: they know the test words' co-occurrences, but not their order.
     With vectors="training" they come from the training words only, and are zero for words that do not occur there.
     With vectors="random" they are normal with variance 1, and know nothing of the text.
+    tokenizer: see `new_tokenizer`; then all this holds for characters, or pieces, instead of words.
     `say` is called with a line about each step. Raises UserError for a text too short for T, W or n.
     """
-    tokens = tokenize(text)
-    if not tokens:
-        raise UserError("the corpus has no words in it; give a text with letters")
-    vocabulary = Vocabulary(tokens)
-    ids = vocabulary.encode(tokens)
-    train, validation, test = split_words(ids, T)
-    say(f"{len(ids):,} words, {len(vocabulary):,} different: {len(train):,} to train on, {len(test) - T:,} to test")
-    for remark in remarks_on(text, tokens):
-        say(remark)
+    vocabulary, ids, (train, validation, test) = tokenized(text, T, tokenizer)
+    say(f"{len(ids):,} {vocabulary.unit}s, {len(vocabulary):,} different: {len(train):,} to train on, "
+        f"{len(test) - T:,} to test")  # fmt: skip
+    if tokenizer == "words":
+        for remark in remarks_on(text, [vocabulary.words[i] for i in ids]):
+            say(remark)
     if vectors == "random":
         return Corpus(vocabulary, ids, train, validation, test, random_vectors(len(vocabulary), n, seed))
     if len(ids) < W + 1:
-        raise UserError(f"the corpus has {len(ids)} words, expected more than the co-occurrence window W = {W}")
+        raise UserError(f"the corpus has {len(ids)} {vocabulary.unit}s, expected more than the co-occurrence window "
+                        f"W = {W}")  # fmt: skip
     C = cooccurrence(train if vectors == "training" else ids, len(vocabulary), W)
-    say(f"co-occurrences within {W // 2} words: {C.nnz:,} different pairs")
+    say(f"co-occurrences within {W // 2} {vocabulary.unit}s: {C.nnz:,} different pairs")
     values, V = eigenvector_embeddings(C, n)
     say(f"word vectors: {n} eigenvectors, eigenvalues {values[0]:,.0f} to {values[-1]:,.0f}")
     return Corpus(vocabulary, ids, train, validation, test, V.astype(np.float32))
+
+
+def tokenized(text: str, T: int, tokenizer: str = "words") -> tuple[Vocabulary, Array, tuple[Array, Array, Array]]:
+    """(vocabulary, ids, (train, validation, test)) of a text; see `split_words` for the parts.
+
+    Words are counted as in the lab: the last tenth of them is the test. With other tokenizers, the last tenth of the
+    characters is, so that all of them are tested on the same text; pieces are learned from the training part.
+    Raises UserError for a text that is too short.
+    """
+    if tokenizer == "words":
+        tokens = tokenize(text)
+        if not tokens:
+            raise UserError("the corpus has no words in it; give a text with letters")
+        vocabulary = Vocabulary(tokens)
+        ids = vocabulary.encode(tokens)
+        return vocabulary, ids, split_words(ids, T)
+    first_validation, first_test = cuts(len(text))
+    sections = text[:first_validation], text[first_validation:first_test], text[first_test:]
+    vocabulary = new_tokenizer(tokenizer, text, sections[0])
+    train, validation, test = (vocabulary.encode(vocabulary.split(section)) for section in sections)
+    ids = np.concatenate([train, validation, test])
+    return vocabulary, ids, parts_from(ids, T, len(train), len(train) + len(validation), vocabulary.unit)

@@ -29,7 +29,7 @@ class Masking(Task):
 
     kind: ClassVar[str] = "masking"
     takes: ClassVar[str] = "--corpus"
-    unit: ClassVar[str] = "nats per hidden word"
+    unit = "nats per hidden word"
     model_type: ClassVar[type] = MaskedWordModel
 
     n: int                       # embedding dimension

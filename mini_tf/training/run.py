@@ -32,8 +32,8 @@ class Run:
     """A run folder: the files of one training, each written whole or not at all (`mini_tf/files.py`).
 
     config.json         preset, options of the model and the training, facts about the text, versions
-    vocabulary.json     the words, in the order of their ids; a translator's source and target, with the names in each;
-                        a classifier's words and classes
+    vocabulary.json     the words, in the order of their ids, or {kind of tokenizer: its content}; a translator's
+                        source and target, with the names in each; a classifier's words and classes
     model.safetensors   the best parameters so far
     state/              the last two states of a training that is not finished: what it takes to go on exactly there
     moments/            of a small model, the parameters before its first step and after a tenth, for mini-tf explore
@@ -280,7 +280,7 @@ class Run:
         except (KeyError, TypeError, UserError) as error:
             raise UserError(f"{self / 'vocabulary.json'} does not fit the model ({error}): train again") from None
         if sizes != expected:
-            raise UserError(f"{self / 'vocabulary.json'} has {sizes} words, the model expects {expected}: train again")
+            raise UserError(f"{self / 'vocabulary.json'} has {sizes} tokens, the model expects {expected}: train again")
         return model, vocabulary
 
     def config(self) -> dict[str, Any]:

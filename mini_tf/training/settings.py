@@ -9,6 +9,7 @@ from typing import Any
 from mini_tf.checks import check_whole, is_number, shown
 from mini_tf.errors import UserError
 from mini_tf.models.options import NO_OPTIONS, check_choice, check_rates
+from mini_tf.text.tokenizers import check_tokenizer
 from mini_tf.training.task import AnyTask, Task
 
 FROM_DATA = (*NO_OPTIONS, "source_words", "target_words", "classes", "dtype")    # of models: not for the user to choose
@@ -87,6 +88,8 @@ def check(preset: Task) -> None:
             continue
         if name in CHOICES:
             check_choice(name, value, CHOICES[name])
+        elif name == "tokenizer":
+            check_tokenizer(value)
         elif name == "betas":
             if len(value) != 2 or not all(is_number(beta) and 0 <= beta < 1 for beta in value):
                 raise UserError(f"betas is {shown(value)}, expected two numbers from 0 to less than 1, as in 0.9,0.999")

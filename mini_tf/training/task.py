@@ -29,12 +29,10 @@ class Task:
 
     kind    "language", "translation", "classification" or "masking"
     takes   the option of `mini-tf train` that names the file with the data
-    unit    of its losses
     """
 
     kind: ClassVar[str]
     takes: ClassVar[str]
-    unit: ClassVar[str] = "nats per word"
 
     name: str
     description: str
@@ -48,6 +46,11 @@ class Task:
     last_rate: float = 0.05      # share of the learning rate that the last step has
     patience: int = 5            # stop after so many measurements without a new best one
     warm_up: int = 100           # steps in which the learning rate rises
+
+    @property
+    def unit(self) -> str:
+        """What its losses are in"""
+        return "nats per word"
 
     @property
     def model_type(self) -> type[SavedModel]:

@@ -1,13 +1,16 @@
-"""vocabulary.json of a run folder: the words of each kind of model, as JSON holds them."""
+"""vocabulary.json of a run folder: the words, or other tokens, of each kind of model, as JSON holds them."""
 
 from typing import Any
 
 from mini_tf.models import Classifier, TranslationModel
-from mini_tf.text import Vocabulary
+from mini_tf.text import BytePairVocabulary, CharacterVocabulary, HubVocabulary, LlamaVocabulary, Vocabulary
 from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import SentenceVocabulary
 
 SIDES = "source", "target"           # of a translator
+OTHERS: dict[str, type[Vocabulary]] = {
+    each.kind: each for each in (CharacterVocabulary, BytePairVocabulary, LlamaVocabulary, HubVocabulary)
+}
 AnyVocabulary = Vocabulary | tuple[SentenceVocabulary, SentenceVocabulary]     # a translator's: (source, target)
 
 
@@ -17,7 +20,7 @@ def words_of(vocabulary: AnyVocabulary) -> Any:
         return {side: {"words": v.words, "names": sorted(v.names)} for side, v in zip(SIDES, vocabulary)}
     if isinstance(vocabulary, ClassVocabulary):
         return {"words": vocabulary.words, "classes": list(vocabulary.classes)}
-    return vocabulary.words
+    return vocabulary.content if vocabulary.kind == Vocabulary.kind else {vocabulary.kind: vocabulary.content}
 
 
 def vocabulary_of(model: Any, words: Any) -> tuple[AnyVocabulary, Any, Any]:
@@ -31,5 +34,6 @@ def vocabulary_of(model: Any, words: Any) -> tuple[AnyVocabulary, Any, Any]:
     if isinstance(model, Classifier):
         classes = ClassVocabulary.of(words["words"], words["classes"])
         return classes, (len(classes), len(classes.classes)), (model.c, model.classes)
-    vocabulary = Vocabulary.of(words)
+    kind, content = next(iter(words.items())) if isinstance(words, dict) else (Vocabulary.kind, words)
+    vocabulary = OTHERS.get(kind, Vocabulary).of(content)
     return vocabulary, len(vocabulary), model.c

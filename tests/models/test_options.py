@@ -33,8 +33,6 @@ MODELS = {
     "GPT2, no biases": GPT2(E, **SIZES, bias=False),
     "Llama": Llama(E, **SIZES),
     "Llama, grouped, not tied": Llama(E, **SIZES, G=1, tied=False),
-    "GPT2": GPT2(E, **SIZES),
-    "GPT2, no biases": GPT2(E, **SIZES, bias=False),
     "lab": LanguageTransformer(E, **LAB),
     "lab, shared": LanguageTransformer(E, **LAB, readout="shared", causal=True, positions="geometric", tied=True),
     "lab, average": LanguageTransformer(E, **LAB, readout="average", positions=[1.0, 2.0]),

@@ -319,10 +319,10 @@ def test_fit_without_a_watcher_shows_a_progress_bar(monkeypatch):
     fit(Training(Slope(), _ones(), SGD(0.1)), steps=2, validate=lambda: 1.0)
     assert [note[:3] for note in notes] == [("training", 1, 2), ("training", 2, 2)]
     assert notes[0][3].startswith("loss ")
-    assert "words/s" not in notes[0][3]                  # nobody knows how many words a batch of numbers has
+    assert "tokens/s" not in notes[0][3]                  # nobody knows how many words a batch of numbers has
     model = _tiny()
     fit(Training(model, RandomWindows(np.arange(40) % 6, model.T, 4), SGD(0.1)), steps=1, validate=lambda: 1.0)
-    assert notes[-1][3].endswith(" words/s")
+    assert notes[-1][3].endswith(" tokens/s")
 
 
 def test_warm_up_and_decay_shape_the_learning_rate():

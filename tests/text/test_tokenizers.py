@@ -1,9 +1,17 @@
-"""Tokenizers of pretrained models: which file is read how, and what is refused."""
+"""Which tokenizer: by name, learned from a text; of a pretrained model, from a file; and what is refused."""
 
 import sys
 
 from mini_tf.errors import UserError
-from mini_tf.text import HubVocabulary, LlamaVocabulary, open_tokenizer
+from mini_tf.text import (
+    BytePairVocabulary,
+    CharacterVocabulary,
+    HubVocabulary,
+    LlamaVocabulary,
+    Vocabulary,
+    new_tokenizer,
+    open_tokenizer,
+)
 from tests.text.test_llama2c import SMALL
 
 import pytest
@@ -11,6 +19,45 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 LLAMA_PIECES = ["<unk>", "<s>", "</s>", *SMALL.words[3:259], "▁", "a", "b", "ab", "▁ab"]
+
+
+def test_tokenizers_by_name():
+    text = "to be, or not to be"
+    assert new_tokenizer("words", text, "").words == ["to", "be", ",", "or", "not"]
+    assert new_tokenizer("characters", text, "").words == list("to be,rn")
+    learned = new_tokenizer("bpe:260", text, "to be to be")
+    assert isinstance(learned, BytePairVocabulary)
+    assert learned.words[256:] == ["be", "to", "Ġbe"]    # that ", or not" is in the text, it has not been told
+
+
+@pytest.mark.parametrize("name", ["word", "", "bpe", "bpe:", "bpe:-1", "bpe:1e3", "bpe:5.0", "BPE:512", None, 7])
+def test_other_names_are_refused(name):
+    with pytest.raises(UserError, match="expected words, characters or, with a number of pieces, bpe:512"):
+        new_tokenizer(name, "", "")
+
+
+@pytest.mark.parametrize("number", [0, 255, 100_001, 10**8])
+def test_numbers_of_pieces_that_are_refused(number):
+    with pytest.raises(UserError, match=f"the N of tokenizer=bpe:N is {number}, expected"):
+        new_tokenizer(f"bpe:{number}", "", "")
+
+
+@given(st.text(max_size=40) | st.text("aé\r\n \ud800\u0301", max_size=40))
+def test_characters_of_any_text_survive_the_round_trip(text):
+    vocabulary = CharacterVocabulary(text)
+    assert vocabulary.decode(vocabulary.encode(vocabulary.split(text))) == text
+    assert list(vocabulary.stream(vocabulary.split(text))) == list(text)
+    assert len(vocabulary) == len(set(text))
+
+
+def test_every_kind_has_a_name_a_unit_and_content_that_makes_it_again():
+    for vocabulary, kind, unit in (
+        (Vocabulary(["a", "b"]), "words", "word"), (CharacterVocabulary("ab"), "characters", "character"),
+        (BytePairVocabulary([("a", "b")]), "byte pairs", "piece"), (SMALL, "llama2.c", "piece"),
+    ):  # fmt: skip
+        assert (vocabulary.kind, vocabulary.unit) == (kind, unit)
+        assert type(vocabulary).of(vocabulary.content).words == vocabulary.words
+        assert f" {len(vocabulary)} {unit}s" in repr(vocabulary)
 
 
 def byte_level():

@@ -1,16 +1,50 @@
-"""Tokenizers of pretrained models, in files that other programs made."""
+"""Which tokenizer: one that is learned from a text, or one of a pretrained model, from a file of another program."""
 
 import json
+import re
 from pathlib import Path
 
+from mini_tf.checks import check_whole, shown
 from mini_tf.errors import UserError
 from mini_tf.files import MOST, kind_of
+from mini_tf.text.byte_pairs import LEAST_PIECES, MOST_PIECES, BytePairVocabulary
+from mini_tf.text.characters import CharacterVocabulary
 from mini_tf.text.hub import HubVocabulary
 from mini_tf.text.llama2c import LlamaVocabulary
 from mini_tf.text.tokens import Vocabulary
 from mini_tf.types import PathLike
 
 NEEDED = "a tokenizer is llama2.c's tokenizer.bin or Hugging Face's tokenizer.json"
+
+WHOLE = {each.kind: each for each in (Vocabulary, CharacterVocabulary)}          # what they know is the whole text
+BPE = re.compile(r"bpe:(\d{1,9})")
+
+
+def check_tokenizer(name: str) -> None:
+    """Raises UserError unless it is "words", "characters" or, with a number of pieces, "bpe:512"."""
+    found = BPE.fullmatch(str(name))
+    if found:
+        check_whole(LEAST_PIECES, MOST_PIECES, **{"the N of tokenizer=bpe:N": int(found[1])})
+    elif name not in WHOLE:
+        raise UserError(f"tokenizer is {shown(name)}, expected {', '.join(WHOLE)} or, with a number of pieces, bpe:512")
+
+
+def unit_of(name: str) -> str:
+    """What such a tokenizer's tokens are called: "word", "character", "piece"."""
+    return (WHOLE.get(name) or BytePairVocabulary).unit
+
+
+def new_tokenizer(name: str, text: str, training: str) -> Vocabulary:
+    """The vocabulary of a text: "words" or "characters", of all of it; "bpe:512", 512 pieces learned from `training`.
+
+    training: the part of the text that a model learns from
+    Raises UserError for another name.
+    """
+    check_tokenizer(name)
+    if found := BPE.fullmatch(name):
+        return BytePairVocabulary.learn(training, int(found[1]))
+    vocabulary = WHOLE[name]([])
+    return WHOLE[name](vocabulary.split(text))
 
 
 def open_tokenizer(path: PathLike, size: int | None = None) -> Vocabulary:
