@@ -179,6 +179,7 @@ EXAMPLES = {
     ),
     "sum_to": op(broadcast_add, (B, n, n), (n, 1)),
     "Linear": layer(partial(layers.Linear, n, m), (B, T, n)),
+    "LoRA": layer(lambda rng: layers.LoRA(layers.Linear(n, m, rng), 2, rng), (B, T, n)),
     "LayerNorm": layer(lambda rng: layers.LayerNorm(n), (B, T, n)),
     "LayerNorm, no bias": layer(lambda rng: layers.LayerNorm(n, bias=False), (B, T, n)),
     "RMSNorm": layer(lambda rng: layers.RMSNorm(n), (B, T, n)),
@@ -228,6 +229,7 @@ EXAMPLES = {
     "GPT2, training": loss(models.GPT2, WINDOWS, T=T, L=1, H=H, m=m, f=n, dropout=0.3),
     "GPT2, two layers, no biases": loss(models.GPT2, WINDOWS, T=T, L=2, H=H, m=m, f=n, bias=False),
     "Llama": loss(models.Llama, WINDOWS, T=T, L=1, H=2 * H, G=H, m=m + 1, f=n),
+    "Llama, lora": loss(models.Llama, WINDOWS, T=T, L=1, H=H, m=m + 1, f=n, lora=2),
     "Llama, not tied": loss(models.Llama, WINDOWS, T=T, L=1, H=H, m=m + 1, f=n, tied=False, base=100.0),
     "Translator": translator(tied="readout"),
     "Translator, two layers, biases, norm after": translator(

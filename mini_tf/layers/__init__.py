@@ -15,6 +15,7 @@ from mini_tf.layers.feed_forward import FeedForward
 from mini_tf.layers.gated import GRU, LSTM, BothDirections
 from mini_tf.layers.layer import Layer, MemoryFreed, Parameter, chain_rule, clear_gradients
 from mini_tf.layers.linear import Linear
+from mini_tf.layers.lora import LoRA
 from mini_tf.layers.normalization import LayerNorm, RMSNorm
 from mini_tf.layers.positions import LearnedPositions, PositionalEncoding, distance_bias
 from mini_tf.layers.readout import TiedReadout
@@ -24,8 +25,8 @@ from mini_tf.layers.transformer import DecoderLayer, TransformerLayer, gpt_layer
 from mini_tf.layers.trunk import Decoder, Encoder, Trunk
 
 __all__ = [
-    "AdditiveAttention", "BothDirections", "ClassWord", "Decoder", "DecoderLayer", "Dropout", "Embedding",
-    "Encoder", "FeedForward", "GRU", "KVCache", "LSTM", "Layer", "LayerNorm", "LearnedPositions", "Linear",
-    "MemoryFreed", "MultiHeadAttention", "MultiplicativeAttention", "Parameter", "PositionalEncoding", "RMSNorm",
-    "Recurrent", "TiedReadout", "TransformerLayer", "Trunk", "chain_rule", "clear_gradients", "distance_bias", "gpt_layers",
+    "AdditiveAttention", "BothDirections", "ClassWord", "Decoder", "DecoderLayer", "Dropout", "Embedding", "Encoder",
+    "FeedForward", "GRU", "KVCache", "LSTM", "Layer", "LayerNorm", "LearnedPositions", "Linear", "LoRA", "MemoryFreed",
+    "MultiHeadAttention", "MultiplicativeAttention", "Parameter", "PositionalEncoding", "RMSNorm", "Recurrent",
+    "TiedReadout", "TransformerLayer", "Trunk", "chain_rule", "clear_gradients", "distance_bias", "gpt_layers",
 ]  # fmt: skip

@@ -42,12 +42,15 @@ class Parameter:
         self.trainable = trainable
 
     def accumulate(self, gradient: Array) -> None:
-        """grad += gradient. A parameter may be used more than once; its gradient is the sum over its uses.
+        """grad += gradient, unless it is fixed. A parameter may be used more than once: its gradient is the sum over
+        its uses.
 
         Threads may do this at the same time: none of their gradients is lost.
         """
         if gradient.shape != self.data.shape:
             raise ValueError(f"the gradient has shape {gradient.shape}, expected the parameter's {self.data.shape}")
+        if not self.trainable:
+            return
         if (separate := _separate.get()) is not None:
             separate[self] = separate[self] + gradient if self in separate else gradient
             return

@@ -24,8 +24,7 @@ class LayerNorm(Layer):
         def backward(dy: Array) -> Array:
             dx, dgamma, dbeta = norm_backward(dy)
             self.gamma.accumulate(dgamma)
-            if self.beta.trainable:
-                self.beta.accumulate(dbeta)
+            self.beta.accumulate(dbeta)
             return dx
 
         return y, backward

@@ -24,9 +24,8 @@ class TiedReadout(Layer):
 
         def backward(dlogits: Array) -> Array:
             dx, dE_transposed, db = linear_backward(dlogits)
-            if self.table.trainable:
-                self.table.accumulate(transpose(dE_transposed))
-            if self.b is not None and self.b.trainable:
+            self.table.accumulate(transpose(dE_transposed))
+            if self.b is not None:
                 self.b.accumulate(db)
             return dx
 

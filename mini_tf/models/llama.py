@@ -1,8 +1,10 @@
 """Llama: the decoder-only transformer that most open language models of today are."""
 
+from typing import Any
+
 from mini_tf.checks import generator, is_number, shown
 from mini_tf.errors import UserError
-from mini_tf.layers import Embedding, Linear, RMSNorm, TiedReadout, TransformerLayer, Trunk
+from mini_tf.layers import Embedding, Layer, Linear, LoRA, RMSNorm, TiedReadout, TransformerLayer, Trunk
 from mini_tf.models.options import check_embeddings, check_flags, check_sizes, options_of
 from mini_tf.models.windows import CausalTransformer
 from mini_tf.types import Array, Options
@@ -23,6 +25,7 @@ class Llama(CausalTransformer):
                         units of feed-forward; G = 0 stands for G = H
     tied                A = Eᵀ; otherwise A has weights of its own
     base, eps           of the rotary frequencies; of RMSNorm
+    lora                if above 0, only two matrices of that rank are learned for each product of the layers: see LoRA
 
     A batch is an integer array (B, T + 1) of consecutive words; all but the first are predicted.
     Raises UserError for sizes that do not fit.
@@ -31,12 +34,12 @@ class Llama(CausalTransformer):
 
     def __init__(
         self, embeddings: Array, *, T: int = 64, L: int = 2, H: int = 4, G: int = 0, m: int = 32, f: int = 344,
-        tied: bool = True, base: float = 10000.0, eps: float = 1e-5, seed: int = 0,
+        tied: bool = True, base: float = 10000.0, eps: float = 1e-5, lora: int = 0, seed: int = 0,
     ):  # fmt: skip
         self.config: Options = options_of(locals())
         check_embeddings(embeddings)
         check_sizes(T=T, H=H, m=m, f=f)
-        check_sizes(least=0, L=L, G=G)
+        check_sizes(least=0, L=L, G=G, lora=lora)
         check_flags(tied=tied)
         check_shape(H, G, m, base, eps)
         rng = generator(seed)
@@ -53,6 +56,31 @@ class Llama(CausalTransformer):
         self.A: TiedReadout | Linear = (
             TiedReadout(self.trunk.embedding) if tied else Linear(n, self.c, rng, bias=False, dtype=dtype)
         )
+        if lora:
+            self.learn_only(lora, rng)
+
+    def learn_only(self, r: int, rng: np.random.Generator) -> None:
+        """Fix all parameters, and put a LoRA of rank r in place of every Linear in the layers."""
+        for parameter in self.parameters().values():
+            parameter.trainable = False
+        for part, name, linear in self.products():
+            setattr(part, name, LoRA(linear, r, rng))
+
+    def products(self) -> list[tuple[Layer, str, Any]]:
+        """(layer, name, its attribute of that name) of every Linear, or LoRA, in the layers"""
+        parts = [part for layer in self.trunk.layers for part in (layer.attention, layer.feed_forward) if part]
+        return [(part, name, x) for part in parts for name, x in vars(part).items() if isinstance(x, (Linear, LoRA))]
+
+    def merged(self) -> "Llama":
+        """The same model without LoRA: each W + A·B is the W of a Linear."""
+        same = Llama(self.trunk.embedding.table.data, **self.config | {"lora": 0})
+        ours = self.parameters()
+        for name, parameter in same.parameters().items():
+            parameter.data = ours[name].data.copy()
+        for (_, _, linear), (_, _, mine) in zip(same.products(), self.products()):
+            if isinstance(mine, LoRA):
+                linear.W.data = mine.merged()
+        return same
 
 
 def check_shape(H: int, G: int, m: int, base: float, eps: float) -> None:
