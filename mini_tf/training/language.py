@@ -241,6 +241,10 @@ def prepare(
     if len(ids) < W + 1:
         raise UserError(f"the corpus has {len(ids)} {vocabulary.unit}s, expected more than the co-occurrence window "
                         f"W = {W}")  # fmt: skip
+    if n >= len(vocabulary):
+        raise UserError(f"n is {n}, of {len(vocabulary)} {vocabulary.unit}s; expected n < {len(vocabulary)}, because "
+                        "there are no more eigenvectors: try a smaller n (mini-tf train --set n=…), or random vectors "
+                        "(--set vectors=random)")  # fmt: skip
     C = cooccurrence(train if vectors == "training" else ids, len(vocabulary), W)
     say(f"co-occurrences within {W // 2} {vocabulary.unit}s: {C.nnz:,} different pairs")
     values, V = eigenvector_embeddings(C, n)
