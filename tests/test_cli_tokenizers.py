@@ -5,11 +5,13 @@ import os
 import signal
 
 from mini_tf.text import shakespeare
+from mini_tf.training.language import tokenized
 from mini_tf.training.registry import PRESETS
 from mini_tf.training.run import Run
 from mini_tf.training.step import Training
 from tests import tiny
 from tests.cases import cases
+from tests.text.test_llama2c import SMALL as LLAMAS
 
 import numpy as np
 import pytest
@@ -79,6 +81,14 @@ def test_characters_and_pieces_are_tested_on_the_same_text_and_pieces_learned_fr
         assert corpus.vocabulary.decode(np.concatenate([corpus.train, corpus.validation[T:], corpus.test[T:]])) == text
     assert texts[0] == texts[1] == text[-154:]
     assert not any("zz" in piece for piece in corpus.vocabulary.words)
+
+
+def test_a_pretrained_tokenizer_cuts_a_text_of_ones_own():
+    text = "abba ab abé " * 100
+    vocabulary, ids, (_, _, test) = tokenized(text, 8, LLAMAS)
+    assert vocabulary is LLAMAS
+    assert len(ids) < 0.6 * len(text)
+    assert vocabulary.decode(test[8:]) == text[-120:]
 
 
 def test_resume_with_pieces(mini_tf, monkeypatch, tmp_path):
