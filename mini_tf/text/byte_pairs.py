@@ -55,8 +55,8 @@ class BytePairVocabulary(Vocabulary):
         self.ranks: dict[Pair, int] = {}                 # of a pair: when it was learned
         self.chunks: dict[str, list[str]] = {}           # the pieces of those that have been split
         for pair in merges:
-            if not all(isinstance(piece, str) and piece in self.index for piece in pair):
-                raise UserError(f"the merges have {shown(pair)}, expected a pair of bytes, or of pieces made before")
+            if not all(piece in self.index for piece in pair):
+                raise UserError(f"{shown(pair)} is no pair of bytes, or of pieces made before")
             self.ranks[pair] = len(self.ranks)
             self.index.setdefault("".join(pair), len(self.index))        # two pairs may make the same piece
         self.words = list(self.index)
@@ -72,16 +72,16 @@ class BytePairVocabulary(Vocabulary):
 
     @property
     def content(self) -> Any:
-        return [list(pair) for pair in self.ranks]
+        return [" ".join(pair) for pair in self.ranks]
 
     @classmethod
     def of(cls, content: Any) -> Self:
-        """The vocabulary whose merges are these, as read from a file. Raises UserError for anything else."""
+        """The vocabulary whose `.content` this is: ["Ġ t", "h e", …]. Raises UserError for anything else."""
         try:
-            pairs = [(left, right) for left, right in content]
-        except (TypeError, ValueError):                  # no list, or not of pairs
-            raise UserError(f"the merges are {shown(content)}, expected a list of pairs of pieces") from None
-        return cls(pairs)
+            pairs = [each.split(" ") for each in content]
+            return cls([(left, right) for left, right in pairs])
+        except (TypeError, AttributeError, ValueError) as error:
+            raise UserError(f"the merges are {shown(content)}, expected a list of pairs of pieces ({error})") from None
 
     def split(self, text: str) -> list[str]:
         """The pieces of a text: in each chunk, pairs are merged in the order in which they were learned."""

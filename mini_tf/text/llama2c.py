@@ -44,29 +44,28 @@ class LlamaVocabulary(Vocabulary):
     first = BOS
     end = EOS
 
-    def __init__(self, pieces: Sequence[str], scores: Sequence[float]):
+    def __init__(self, pieces: Sequence[str], scores: list[float]):
         super().__init__(distinct_words(pieces, "the pieces"))
         if self.words[BYTES : BYTES + 256] != BYTE_PIECES:
             raise UserError("pieces 3 to 258 are not <0x00> to <0xFF>, expected those of llama2.c's tokenizer")
-        if len(scores) != len(pieces) or not all(is_number(score) and math.isfinite(score) for score in scores):
+        finite = isinstance(scores, list) and all(is_number(score) and math.isfinite(score) for score in scores)
+        if not finite or len(scores) != len(pieces):
             raise UserError(f"the scores are {shown(scores)}, expected a finite number for each piece")
-        self.scores = list(scores)
+        self.scores = scores
         self.score_of = dict(zip(self.words, scores))
         self.neighbours = {pair for piece in self.words for pair in pairwise(piece)}     # characters, in some piece
         self.merged: dict[tuple[str, ...], list[str]] = {}
 
     @property
     def content(self) -> Any:
-        return [[piece, score] for piece, score in zip(self.words, self.scores)]
+        return {"pieces": self.words, "scores": self.scores}
 
     @classmethod
     def of(cls, content: Any) -> Self:
         """The vocabulary whose `.content` this is. Raises UserError for anything else."""
-        try:
-            pieces, scores = zip(*content)
-        except (TypeError, ValueError):
-            raise UserError(f"the pieces are {shown(content)}, expected a list of pieces with scores") from None
-        return cls(pieces, scores)
+        if not isinstance(content, dict) or content.keys() != {"pieces", "scores"}:
+            raise UserError(f"the tokenizer is {shown(content)}, expected its pieces and scores")
+        return cls(content["pieces"], content["scores"])
 
     @classmethod
     def read(cls, data: bytes) -> Self:

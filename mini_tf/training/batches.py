@@ -104,7 +104,7 @@ class RandomWindows(Rounds):
     def __init__(self, ids: Array, T: int, batch: int, seed: Seed = 0, apart: int = 1):
         check_whole(T=T, batch=batch, apart=apart)
         if len(ids) < T + 1:
-            raise UserError(f"the training text has {len(ids):,} words, expected more than T = {T}")
+            raise UserError(f"the training text has {len(ids):,} tokens, expected more than T = {T}")
         self.ids, self.T, self.batch, self.apart, self.words = ids, T, batch, apart, batch * T
         super().__init__(seed)
 
@@ -134,9 +134,9 @@ class ConsecutiveWindows:
         check_whole(T=T, batch=batch)
         length = len(ids) // batch
         if length < T + 1:
-            raise UserError(f"the training text has {len(ids):,} words, expected at least {batch * (T + 1):,}: a "
-                            f"window of T + 1 = {T + 1} words in each of {batch} pieces; give a longer text, or take a "
-                            "smaller T or batch (mini-tf train --set batch=…)")  # fmt: skip
+            raise UserError(f"the training text has {len(ids):,} tokens, expected at least {batch * (T + 1):,}: a "
+                            f"window of T + 1 = {T + 1} tokens in each of {batch} pieces; give a longer text, or take "
+                            "a smaller T or batch (mini-tf train --set batch=…)")  # fmt: skip
         self.pieces, self.T, self.words = ids[: length * batch].reshape(batch, length), T, batch * T
         self.shift = self.first = 0
 

@@ -220,14 +220,14 @@ class Corpus:
 
 def prepare(
     text: str, n: int, T: int, W: int = 10, say: Say = silent, vectors: str = "eigenvectors", seed: int = 0,
-    tokenizer: str = "words",
+    tokenizer: str | Vocabulary = "words",
 ) -> Corpus:  # fmt: skip
     """Tasks 6.1 to 6.3: words, split, co-occurrences, eigenvectors. Returns a Corpus.
 
     The vectors come from the whole text, as in the lab: they know the test words' co-occurrences, but not their order.
     With vectors="training" they come from the training words only, and are zero for words that do not occur there.
     With vectors="random" they are normal with variance 1, and know nothing of the text.
-    tokenizer: see `new_tokenizer`; then all this holds for characters, or pieces, instead of words.
+    tokenizer: see `new_tokenizer`, or a vocabulary; then all this holds for characters, or pieces, instead of words.
     `say` is called with a line about each step. Raises UserError for a text too short for T, W or n.
     """
     vocabulary, ids, (train, validation, test) = tokenized(text, T, tokenizer)
@@ -241,6 +241,10 @@ def prepare(
     if len(ids) < W + 1:
         raise UserError(f"the corpus has {len(ids)} {vocabulary.unit}s, expected more than the co-occurrence window "
                         f"W = {W}")  # fmt: skip
+    if n >= len(vocabulary):
+        raise UserError(f"n is {n}, of {len(vocabulary)} {vocabulary.unit}s; expected n < {len(vocabulary)}, because "
+                        "there are no more eigenvectors: try a smaller n (mini-tf train --set n=…), or random vectors "
+                        "(--set vectors=random)")  # fmt: skip
     C = cooccurrence(train if vectors == "training" else ids, len(vocabulary), W)
     say(f"co-occurrences within {W // 2} {vocabulary.unit}s: {C.nnz:,} different pairs")
     values, V = eigenvector_embeddings(C, n)
@@ -248,7 +252,9 @@ def prepare(
     return Corpus(vocabulary, ids, train, validation, test, V.astype(np.float32))
 
 
-def tokenized(text: str, T: int, tokenizer: str = "words") -> tuple[Vocabulary, Array, tuple[Array, Array, Array]]:
+def tokenized(
+    text: str, T: int, tokenizer: str | Vocabulary = "words"
+) -> tuple[Vocabulary, Array, tuple[Array, Array, Array]]:  # fmt: skip
     """(vocabulary, ids, (train, validation, test)) of a text; see `split_words` for the parts.
 
     Words are counted as in the lab: the last tenth of them is the test. With other tokenizers, the last tenth of the
@@ -264,7 +270,7 @@ def tokenized(text: str, T: int, tokenizer: str = "words") -> tuple[Vocabulary, 
         return vocabulary, ids, split_words(ids, T)
     first_validation, first_test = cuts(len(text))
     sections = text[:first_validation], text[first_validation:first_test], text[first_test:]
-    vocabulary = new_tokenizer(tokenizer, text, sections[0])
+    vocabulary = tokenizer if isinstance(tokenizer, Vocabulary) else new_tokenizer(tokenizer, text, sections[0])
     train, validation, test = (vocabulary.encode(vocabulary.split(section)) for section in sections)
     ids = np.concatenate([train, validation, test])
     return vocabulary, ids, parts_from(ids, T, len(train), len(train) + len(validation), vocabulary.unit)

@@ -224,6 +224,6 @@ def test_folders_and_texts_that_do_not_fit(text, tmp_path):
         ladder.climb("too short a text", tmp_path / "new")
     with pytest.raises(UserError, match="has 7 different words, expected more than 8 for the preset quick"):
         ladder.climb("a b c d e f g " * 100, tmp_path / "new")
-    with pytest.raises(UserError, match="training text has 17 words, expected at least 24: a window of"):
+    with pytest.raises(UserError, match="training text has 17 tokens, expected at least 24: a window of"):
         ladder.climb("a b c d e f g h i j k l m n o p q r s t ", tmp_path / "new")
     assert not (tmp_path / "new").exists()

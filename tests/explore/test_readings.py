@@ -10,7 +10,7 @@ from mini_tf.models import (
     RecurrentModel,
     RecurrentTranslator,
 )
-from mini_tf.text import Vocabulary
+from mini_tf.text import CharacterVocabulary, Vocabulary
 from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import SPECIAL, SentenceVocabulary
 from mini_tf.trace import trace
@@ -58,6 +58,17 @@ def test_a_model_that_needs_t_words_gets_absent_ones():
     assert read.words[-2:] == ["the", "cat"]
     assert "absent words" in read.notes[0]
     assert np.isfinite(read.run())
+
+
+def test_a_model_reads_the_tokens_of_its_own_vocabulary():
+    model = tiny_model(readout="vec")
+    vocabulary = CharacterVocabulary("abcdefghijklmnopqrstuvwxyz "[-model.c :])
+    read = reading(model, vocabulary, "y z")
+    assert read.words[-2:] == ["y", " "]
+    assert read.asked[-1:] == ["z"]
+    assert read.text == "y z"
+    with pytest.raises(UserError, match="has 1 known character, expected 2"):
+        reading(model, vocabulary, "z")
 
 
 def test_all_kinds_of_models_can_be_read(rng):
