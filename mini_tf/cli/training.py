@@ -35,6 +35,7 @@ def train(
     corpus: options.Corpus = None,
     shakespeare: options.Shakespeare = options.Flavour.lab,
     tokenizer: options.Tokenizer = None,
+    pretrained: options.Pretrained = None,
     pairs: options.Pairs = None,
     table: options.Table = None,
     text: options.TextColumn = "text",
@@ -89,8 +90,12 @@ def train(
             chosen, folder.command, steps, seed = resumed(resume, group.broadcast(folder.config()))
             train_and_show(folder, chosen, folder.command, steps, seed, device)
         return
-    shorthand = [] if tokenizer is None else [f"tokenizer={tokenizer}"]
+    shorthand = [] if tokenizer is None or pretrained else [f"tokenizer={tokenizer}"]
     chosen = with_settings(preset_named(preset), [*(settings or []), *shorthand])
+    if pretrained is not None:
+        from mini_tf.pretrained.fine_tuning import starting_from
+
+        chosen = starting_from(chosen, pretrained.absolute(), tokenizer and Path(tokenizer).absolute())
     sources: dict[str, tuple[Path | None, dict[str, str]]] = {
         "--corpus": (corpus, {"shakespeare": shakespeare.value}), "--pairs": (pairs, {}),
         "--table": (table, {"text": text, "label": label}),
@@ -221,7 +226,8 @@ def show_writing(run: "Run", preset: "Language", corpus: "Corpus", results: Resu
     rows = [[what, f"{results[key]:.3f}", f"{perplexity(results[key]):,.0f}"] for key, what in names.items()]
     out.print(numbers_table(["", preset.unit, "perplexity"], rows, bold=-1))
     if unit != "character":
-        out.print(Text(f"On the test text, that is {results['per_character']:.3f} nats per character", style="dim"))
+        was = f"; before, {results['before_per_character']:.3f}" if "before_per_character" in results else ""
+        out.print(Text(f"On the test text, that is {results['per_character']:.3f} nats per character{was}", style="dim"))
     prompt, _, text = (run / "sample.txt").read_text(encoding="utf-8").partition(GOES_ON)
     written = vocabulary.split(text)
     out.print(Text(f"The model continues {PROMPT_WORDS} {unit}s of the test text:", style="bold"))

@@ -21,12 +21,20 @@ BPE = re.compile(r"bpe:(\d{1,9})")
 
 
 def check_tokenizer(name: str) -> None:
-    """Raises UserError unless it is "words", "characters" or, with a number of pieces, "bpe:512"."""
+    """Raises UserError unless it is "words", "characters", with a number of pieces "bpe:512", or a tokenizer's file."""
+    if is_file(name):
+        return
     found = BPE.fullmatch(str(name))
     if found:
         check_whole(LEAST_PIECES, MOST_PIECES, **{"the N of tokenizer=bpe:N": int(found[1])})
     elif name not in WHOLE:
-        raise UserError(f"tokenizer is {shown(name)}, expected {', '.join(WHOLE)} or, with a number of pieces, bpe:512")
+        raise UserError(f"tokenizer is {shown(name)}, expected {', '.join(WHOLE)}, a file or, with a number of pieces, "
+                        "bpe:512")  # fmt: skip
+
+
+def is_file(name: str) -> bool:
+    """True for the path of a pretrained model's tokenizer"""
+    return name not in WHOLE and not BPE.fullmatch(str(name)) and Path(name).exists()
 
 
 def unit_of(name: str) -> str:
@@ -35,12 +43,15 @@ def unit_of(name: str) -> str:
 
 
 def new_tokenizer(name: str, text: str, training: str) -> Vocabulary:
-    """The vocabulary of a text: "words" or "characters", of all of it; "bpe:512", 512 pieces learned from `training`.
+    """The vocabulary of a text: "words" or "characters", of all of it; "bpe:512", 512 pieces learned from `training`;
+    or the one in a file, whatever the text.
 
     training: the part of the text that a model learns from
     Raises UserError for another name.
     """
     check_tokenizer(name)
+    if is_file(name):
+        return open_tokenizer(name)
     if found := BPE.fullmatch(name):
         return BytePairVocabulary.learn(training, int(found[1]))
     vocabulary = WHOLE[name]([])

@@ -4,6 +4,7 @@ from typing import Any
 
 from mini_tf.errors import UserError
 from mini_tf.experiment.presets import POINTER
+from mini_tf.pretrained.fine_tuning import LLAMA
 from mini_tf.training.classification import CLASSIFICATION
 from mini_tf.training.language import LANGUAGE
 from mini_tf.training.masking import MASKING
@@ -11,7 +12,9 @@ from mini_tf.training.task import Task
 from mini_tf.training.translation import TRANSLATION
 from mini_tf.types import PathLike
 
-PRESETS: dict[str, Task] = {**LANGUAGE, POINTER.name: POINTER, **TRANSLATION, **CLASSIFICATION, **MASKING}
+PRESETS: dict[str, Task] = {
+    **LANGUAGE, POINTER.name: POINTER, LLAMA.name: LLAMA, **TRANSLATION, **CLASSIFICATION, **MASKING,
+}  # fmt: skip
 
 
 def preset_named(name: str) -> Task:

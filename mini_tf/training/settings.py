@@ -13,7 +13,7 @@ from mini_tf.text.tokenizers import check_tokenizer
 from mini_tf.training.task import AnyTask, Task
 
 FROM_DATA = (*NO_OPTIONS, "source_words", "target_words", "classes", "dtype")    # of models: not for the user to choose
-NOT_SET = ("name", "description", "model", "model_class")
+NOT_SET = ("name", "description", "model", "model_class", "pretrained")
 CHOICES = {"vectors": ("eigenvectors", "training", "random"), "batches": ("random", "apart", "consecutive")}
 YES_OR_NO = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 FROM_0 = ("warm_up", "sample_words")
