@@ -47,7 +47,7 @@ def remarks_on(text: str, tokens: list[str]) -> list[str]:
     once = sum(count == 1 for count in Counter(tokens).values())
     if len(tokens) > UNSPACED[0] and once > UNSPACED[1] * len(tokens):
         found.append(f"note: {once:,} of {len(tokens):,} words occur only once: is this text written without spaces? "
-                     "Put a space between its words, or between its characters")  # fmt: skip
+                     "Put a space between its words, or train on characters: --tokenizer characters")  # fmt: skip
     return found
 
 
