@@ -23,7 +23,7 @@ FINGERPRINTS = {
         "FeedForward.hidden": "ef76e5b9f1407d5d",
         "FeedForward.gated": "b4c5248f06674769",
         "Linear.__call__": "ef852b5c1e9ab505",
-        "LayerNorm.__call__": "e94228d1d9029b5e",
+        "LayerNorm.__call__": "cd9f2e13585b5136",
         "RMSNorm.__call__": "4fdaee9aa30a0f38",
         "Dropout.__call__": "355de95aaa16722c",
         "attention": "b1bb2e681fed29b5",

@@ -16,7 +16,8 @@ from mini_tf.types import Array, Backward, Progress
 import numpy as np
 from numpy.typing import ArrayLike
 
-BATCH = 128
+BATCH = 128              # histories, each with one prediction
+WINDOWS = 16             # with T predictions each
 
 
 class WindowModel(TextModel, Layer):
@@ -94,6 +95,27 @@ class CausalTransformer(WindowModel):
         logits, head_backward = self.A(Phi)                      # (B, T, c)
         loss, loss_backward = next_word_cross_entropy(logits, windows[:, 1:])
         return loss, chain_rule([trunk_backward, head_backward, loss_backward])
+
+    def window_loss_parts(self, ids: Array, most: int | None = None, on_batch: Progress = None) -> list[LossPart]:
+        """For the words of ids from the T-th on, in windows of T words side by side: each is predicted from the word
+        before its window and the words before it in it. That is T times faster than `loss_parts`, and the loss a
+        little higher, because the first words of a window have few words before them.
+
+        With `most`, of about so many words, in evenly spaced windows. Up to T − 1 words at the end are left out.
+        """
+        checked_long_enough(ids, 2 * self.T - 1)
+        windows = windows_ending_at(ids, np.arange(2 * self.T - 1, len(ids), self.T), self.T)
+        if most is not None and most < windows[:, 1:].size:
+            windows = windows[np.linspace(0, len(windows) - 1, max(most // self.T, 1)).astype(int)]
+
+        def measure(first: int) -> tuple[float, int]:
+            batch = windows[first : first + WINDOWS]
+            loss, _ = self.loss(batch)
+            if on_batch:
+                on_batch((first + len(batch)) * self.T, windows[:, 1:].size)
+            return loss, len(batch)
+
+        return [partial(measure, first) for first in range(0, len(windows), WINDOWS)]
 
     def logits(self, ids: Array) -> Array:
         """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mini_tf.errors import UserError
+from mini_tf.metrics import mean_of
 from mini_tf.models import Llama, TextModel
 from mini_tf.pretrained.llama import load_llama
 from mini_tf.text.tokenizers import open_tokenizer
@@ -37,8 +38,7 @@ class LlamaLanguage(Language):
         results = super().report(run, model, prepared, seed)
         if not self.pretrained:
             return results
-        begun = self.new_model(prepared, seed)
-        before = begun.mean_loss(prepared.test)
+        before = mean_of(self.measured(self.new_model(prepared, seed), prepared.test))
         return results | {"before": before, "before_per_character": before / results["test"] * results["per_character"]}
 
 
@@ -68,6 +68,7 @@ LLAMA = LlamaLanguage(
     n=64,
     model={"T": 128, "L": 5, "H": 8, "G": 4, "m": 8, "f": 172, "lora": 0},
     vectors="random",
+    full_history=False,
     embedding_scale=64**-0.5,
     learning_rate=2e-3,
     betas=(0.9, 0.99),

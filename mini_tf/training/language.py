@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
-from mini_tf.metrics import LossPart, uniform_cross_entropy, unigram_cross_entropy
+from mini_tf.metrics import LossPart, mean_of, uniform_cross_entropy, unigram_cross_entropy
 from mini_tf.models import CarriedState, TextModel
 from mini_tf.models.options import check_choice
 from mini_tf.progress import progress_bar
@@ -17,7 +17,7 @@ from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, new_t
 from mini_tf.text.tokenizers import unit_of
 from mini_tf.training.batches import ConsecutiveWindows, RandomWindows, cuts, parts_from, split_words
 from mini_tf.training.task import Task, named, random_vectors, text_named
-from mini_tf.types import Array, Say, silent
+from mini_tf.types import Array, Progress, Say, silent
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class Language(Task):
     clip: float | None = None    # largest norm of all gradients together
     warm_up: int = 20            # steps in which the learning rate rises
     W: int = 10                  # co-occurrence window
+    full_history: bool = True    # losses of words that have T words before them; False: in windows side by side, faster
     validation_words: int = 2000     # validation words per measurement
     sample_words: int = 500      # that the trained model writes
 
@@ -95,7 +96,13 @@ class Language(Task):
         return RandomWindows(words, T, self.batch, seed, apart=T if self.batches == "apart" else 1)
 
     def loss_parts(self, model: TextModel, prepared: "Corpus") -> list[LossPart]:
-        return model.loss_parts(prepared.validation, self.validation_words)
+        return self.measured(model, prepared.validation, self.validation_words)
+
+    def measured(
+        self, model: Any, ids: Array, most: int | None = None, on_batch: Progress = None
+    ) -> list[LossPart]:
+        """The parts of the mean loss of the words of ids from the T-th on, or of `most` of them"""
+        return (model.loss_parts if self.full_history else model.window_loss_parts)(ids, most, on_batch)
 
     def report(self, run: "Run", model: TextModel, prepared: "Corpus", seed: int) -> dict[str, Any]:
         """"uniform", "unigram", "train" and "test" losses in nats per token; "per_character" is "test" in nats per
@@ -105,10 +112,10 @@ class Language(Task):
         results = {
             "uniform": uniform_cross_entropy(c),
             "unigram": unigram_cross_entropy(corpus.ids[: T - len(corpus.test)], corpus.test[T:], c),
-            "train": model.mean_loss(corpus.train, self.validation_words),
+            "train": mean_of(self.measured(model, corpus.train, self.validation_words)),
         }
         with progress_bar("testing", len(corpus.test) - T) as update:
-            results["test"] = model.mean_loss(corpus.test, on_batch=lambda done, _: update(done))
+            results["test"] = mean_of(self.measured(model, corpus.test, on_batch=lambda done, _: update(done)))
         characters = len(corpus.vocabulary.decode(corpus.test[T:]))
         results["per_character"] = results["test"] * (len(corpus.test) - T) / characters
         prompt = corpus.test[T : T + PROMPT_WORDS]       # the first words that the model has never seen

@@ -8,7 +8,7 @@ from typing import Any
 
 from mini_tf.checks import check_whole, is_number, shown
 from mini_tf.errors import UserError
-from mini_tf.models.options import NO_OPTIONS, check_choice, check_rates
+from mini_tf.models.options import NO_OPTIONS, check_choice, check_flags, check_rates
 from mini_tf.text.tokenizers import check_tokenizer
 from mini_tf.training.task import AnyTask, Task
 
@@ -96,6 +96,8 @@ def check(preset: Task) -> None:
         elif name in ("held_out", "validation", "test", "share", "new_words") and field.type is not int:
             if not is_number(value) or not 0 < value < 1:
                 raise UserError(f"{name} is {shown(value)}, expected more than 0 and less than 1: a share")
+        elif field.type is bool:
+            check_flags(**{name: value})
         elif field.type is int or "int" in str(field.type):
             check_whole(0 if name in FROM_0 else 1, MOST.get(name), **{name: value})
         elif name in RATES:

@@ -53,6 +53,24 @@ def test_top_k_keeps_the_k_most_probable(rng):
     np.testing.assert_allclose(_frequencies(rng, top_k=99), softmax(LOGITS), atol=0.01)
 
 
+def test_top_p_keeps_the_fewest_words_whose_probabilities_suffice(rng):
+    p = softmax(LOGITS)
+    order = np.argsort(-p)
+    for kept in (1, 2, 3):
+        least = p[order[:kept]].sum()
+        for top_p in (least - 1e-3, least - p[order[kept - 1]] + 1e-3):
+            expected = np.where(np.isin(np.arange(len(p)), order[:kept]), p, 0)
+            np.testing.assert_allclose(_frequencies(rng, top_p=top_p), expected / expected.sum(), atol=0.01)
+    np.testing.assert_allclose(_frequencies(rng, top_p=1), p, atol=0.01)
+    assert set(sample(np.tile(LOGITS, (500, 1)), rng, temperature=0.1, top_p=0.9)) == {order[0]}     # at this temperature
+
+
+@pytest.mark.parametrize("top_p", [0, -0.1, 1.1, float("nan"), "most", True])
+def test_top_p_is_a_share(top_p, rng):
+    with pytest.raises(UserError, match="top_p is .*, expected more than 0 and at most 1"):
+        sample(LOGITS, rng, top_p=top_p)
+
+
 def test_words_of_probability_0_are_never_chosen():
     class Extreme:
         def random(self, shape):
