@@ -590,8 +590,8 @@ for name, band in zip(longer, (about(0.07, within=0.06), about(0.05, within=0.06
 #   positions that is worth far more: 5.46, where the five "vec" models reach 6.15 to 6.41. This compares whole recipes:
 #   the shared model also learned from 80 times as many targets, took 300 steps instead of 120 with three times the
 #   learning rate, scaled its scores, and learned its word vectors.
-# - At the sizes that the source recommends, the "vec" transformer with all three, `mini-tf train --preset lab --seed
-#   4`, reached 5.69 on the test words in 88 minutes on one busy core.
+# - At the sizes that the source recommends, the "vec" transformer with all three reached 5.69 on the test words in an
+#   hour on one busy core, and a shared readout 5.09 in twelve minutes: labs/recommended_sizes.md has what they write.
 # - 5.46 is below the unigram's 6.06 and above Kneser-Ney's 5.05. Counting trigrams is still better than this model.
 # - It uses about 8 words of its history (12 and 6 with other random numbers): after all 32 it is 0.06 worse than after
 #   8 (0.01 and 0.02). It hardly uses their order: shuffling all but the last costs 0.04 (0.01 and 0.03). Line breaks
