@@ -102,8 +102,9 @@ def train(method, threads):
         seconds = seconds_of(lambda: [step() for _ in range(CHAR.steps)])
     T = CHAR.model["T"]
     windows = windows_ending_at(last, np.arange(T, len(last), T), T)
-    losses = [(loss_of(some), len(some)) for some in np.array_split(windows, 20)]
-    return {"seconds": seconds, "validation": float(np.average(*zip(*losses)))}
+    batches = np.array_split(windows, 20)
+    losses = [loss_of(some) for some in batches]
+    return {"seconds": seconds, "validation": float(np.average(losses, weights=[len(some) for some in batches]))}
 
 
 def main():
