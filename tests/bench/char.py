@@ -21,7 +21,7 @@ from mini_tf.data import shakespeare
 from mini_tf.kernels import recycled_memory
 from mini_tf.models.windows import windows_ending_at
 from mini_tf.training.batches import RandomWindows
-from mini_tf.training.language import Language
+from mini_tf.training.language import LANGUAGE
 from mini_tf.training.task import random_vectors
 
 import numpy as np
@@ -29,11 +29,7 @@ from measuring import in_fresh_process, note_settings, print_table, seconds_of, 
 from models import import_torch
 from training_step import VARIANTS, check_losses, peers
 
-CHAR = Language(
-    name="char", description="", model_class="GPT2", n=128, vectors="random", embedding_scale=0.02,
-    model={"T": 64, "L": 4, "H": 4, "m": 32, "f": 512, "bias": False}, batch=12, steps=2000, every=250, warm_up=100,
-    learning_rate=1e-3, last_rate=0.1, betas=(0.9, 0.99), weight_decay=0.1, clip=1.0,
-)  # fmt: skip
+CHAR = LANGUAGE["char"]
 WARM_UP = 20             # steps; the losses of the first ones are compared
 TIMED = 200
 
