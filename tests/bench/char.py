@@ -31,7 +31,7 @@ from training_step import VARIANTS, check_losses, peers
 
 CHAR = LANGUAGE["char"]
 WARM_UP = 20             # steps; the losses of the first ones are compared
-TIMED = 200
+TIMED = 100
 
 
 def parts():
