@@ -205,6 +205,25 @@ LANGUAGE = named(
         warm_up=60,
         clip=1.0,
     ),
+    Language(
+        name="char",
+        description="a small GPT-2 over characters: nanoGPT's shakespeare_char in its CPU setting",
+        model_class="GPT2",
+        tokenizer="characters",
+        n=128,
+        model={"T": 64, "L": 4, "H": 4, "m": 32, "f": 512, "bias": False},
+        vectors="random",
+        embedding_scale=0.02,
+        learning_rate=1e-3,
+        last_rate=0.1,
+        betas=(0.9, 0.99),
+        weight_decay=0.1,
+        batch=12,
+        steps=2000,
+        every=250,
+        warm_up=100,
+        clip=1.0,
+    ),
 )  # fmt: skip
 
 

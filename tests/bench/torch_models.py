@@ -1,13 +1,15 @@
 """The timed models in PyTorch, as a user of PyTorch would write them. They start from the weights of mini_tf's."""
 
-from mini_tf.layers import TiedReadout
+from functools import partial
+
+from mini_tf.layers import LearnedPositions, TiedReadout
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-ACTIVATION = F.gelu      # of the feed-forward part
+ACTIVATIONS = {"gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh")}
 
 
 def tensor(array):
@@ -27,7 +29,7 @@ def linear(W, b=None):
 def layer_norm(ours):
     layer = nn.LayerNorm(len(ours.gamma.data))
     layer.weight = nn.Parameter(tensor(ours.gamma.data))
-    layer.bias = nn.Parameter(tensor(ours.beta.data))
+    layer.bias = nn.Parameter(tensor(ours.beta.data)) if ours.beta.trainable else None
     return layer
 
 
@@ -73,21 +75,25 @@ class GPTLayer(nn.Module):
         self.feed_forward_norm = layer_norm(ours.feed_forward_norm)
         self.inner = linear(ours.feed_forward.inner.W.data, ours.feed_forward.inner.b)
         self.outer = linear(ours.feed_forward.outer.W.data, ours.feed_forward.outer.b)
+        self.activation = ACTIVATIONS[ours.feed_forward.activation]
 
     def forward(self, x, mask=None):
         x = x + self.attention(self.attention_norm(x), mask)
-        return x + self.outer(ACTIVATION(self.inner(self.feed_forward_norm(x))))
+        return x + self.outer(self.activation(self.inner(self.feed_forward_norm(x))))
 
 
 class Transformer(nn.Module):
-    """The model `ours` in PyTorch: a LanguageTransformer with the readout "vec" or "shared", or a GPT."""
+    """The model `ours` in PyTorch: a LanguageTransformer with the readout "vec" or "shared", a GPT, or a GPT2 without biases."""
 
     def __init__(self, ours):
         super().__init__()
         self.T, self.whole = ours.T, getattr(ours, "readout", None) == "vec"     # reads vec(Φ(X)), a whole history
         trunk = ours.trunk
         self.table = nn.Parameter(tensor(trunk.embedding.table.data), trunk.embedding.table.trainable)
-        self.register_buffer("P", tensor(trunk.positions.P.astype(np.float32)))
+        if isinstance(trunk.positions, LearnedPositions):
+            self.P = nn.Parameter(tensor(trunk.positions.P.data))
+        else:
+            self.register_buffer("P", tensor(trunk.positions.P.astype(np.float32)))
         kind = GPTLayer if trunk.layers[0].norm == "before" else LabLayer
         self.layers = nn.Sequential(*map(kind, trunk.layers))
         self.norm = nn.Identity() if trunk.norm is None else layer_norm(trunk.norm)

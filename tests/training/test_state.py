@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 SIZES = {"T": 6, "L": 1, "H": 2, "m": 3, "f": 8, "k": 6}
-PRESET_NAMES = ["quick", "lab", "window", "recurrent", "gpt", "pointer"]
+PRESET_NAMES = ["quick", "lab", "window", "recurrent", "gpt", "char", "pointer"]
 
 
 @pytest.fixture(scope="module")
