@@ -28,8 +28,8 @@ def _presets(beginning: str) -> list[tuple[str, str]]:
 
 
 Preset = Annotated[
-    str, typer.Option(help="quick (a minute or two), window, recurrent, gpt, llama, pointer (the best), lab (up to an hour); "
-                      "translate (French to English, minutes), translate-rnn or translate-hour; classify, "
+    str, typer.Option(help="quick (a minute or two), window, recurrent, gpt, char, llama, pointer (the best), lab (up to "
+                      "an hour); translate (French to English, minutes), translate-rnn or translate-hour; classify, "
                       "classify-bag (texts with labels, a minute); fill (words hidden in a text, minutes): see "
                       "mini-tf presets",
                       autocompletion=_presets)
@@ -62,8 +62,8 @@ Tokenizer = Annotated[
 ]  # fmt: skip
 Pretrained = Annotated[
     Path | None,
-    typer.Option("--from", help="for llama: begin with these pretrained weights, a .bin file of llama2.c or a folder of "
-                 "Hugging Face; --tokenizer names its tokenizer's file, if the folder has none"),
+    typer.Option("--from", help="for llama: begin with these pretrained weights, a .bin file of llama2.c or a folder "
+                 "of Hugging Face; --tokenizer names its tokenizer's file, if the folder has none"),
 ]  # fmt: skip
 Shakespeare = Annotated[
     Flavour, typer.Option(help="lab: nine plays as Lab 6 has them; clean: nothing lost of them; complete: all 38")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mini_tf.models import TextModel
     from mini_tf.models.saliency import Saliency
     from mini_tf.text import Vocabulary
+    from mini_tf.types import Array
 
 
 def numbers_table(columns: Sequence[str], rows: list[list[str]], bold: int | None = None) -> Table:
@@ -50,7 +51,7 @@ def strongest_words(words: list[str], found: "Saliency", name: str, most: int = 
     )
 
 
-def write_on(model: "TextModel", vocabulary: "Vocabulary", prompt: list[int], words: int, choose: Callable) -> None:
+def write_on(model: "TextModel", vocabulary: "Vocabulary", prompt: "Array", words: int, choose: Callable) -> None:
     """Print the prompt, dimmed, and then each word, or other token, as the model chooses it."""
     from itertools import chain, islice, takewhile
 

@@ -227,7 +227,7 @@ def show_writing(run: "Run", preset: "Language", corpus: "Corpus", results: Resu
     out.print(numbers_table(["", preset.unit, "perplexity"], rows, bold=-1))
     if unit != "character":
         was = f"; before, {results['before_per_character']:.3f}" if "before_per_character" in results else ""
-        out.print(Text(f"On the test text, that is {results['per_character']:.3f} nats per character{was}", style="dim"))
+        out.print(Text(f"On the test text, that is {results['per_character']:.3f} nats per character{was}", "dim"))
     prompt, _, text = (run / "sample.txt").read_text(encoding="utf-8").partition(GOES_ON)
     written = vocabulary.split(text)
     out.print(Text(f"The model continues {PROMPT_WORDS} {unit}s of the test text:", style="bold"))

@@ -10,7 +10,6 @@ errors: the twin gives NotImplemented.
 
 import math
 from types import NotImplementedType
-from typing import Any
 
 from mini_tf.kernels import loops
 from mini_tf.kernels.gated import gru as gru

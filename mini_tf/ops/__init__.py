@@ -21,8 +21,8 @@ Each op is one object (`op.py`): the formula that you read, its name, a check of
 twin in `mini_tf/kernels`. Edit a formula, and everything that uses it runs what you wrote.
 
 Read the files in this order: linear, activations, softmax, losses, normalization, attention, rotary,
-additive_attention, pooling, embedding, dropout, recurrent, gated, pointer. What makes a function an op is in op.py, what Adam computes in
-updates.py.
+additive_attention, pooling, embedding, dropout, recurrent, gated, pointer. What makes a function an op is in op.py,
+what Adam computes in updates.py.
 """
 
 from mini_tf.ops.activations import gelu, relu, residual_relu, sigmoid, silu, swiglu, tanh

@@ -9,6 +9,7 @@ from mini_tf.models import Llama, TextModel
 from mini_tf.pretrained.llama import load_llama
 from mini_tf.text.tokenizers import open_tokenizer
 from mini_tf.training.language import Corpus, Language
+from mini_tf.training.task import Task
 from mini_tf.types import PathLike
 
 if TYPE_CHECKING:
@@ -42,17 +43,17 @@ class LlamaLanguage(Language):
         return results | {"before": before, "before_per_character": before / results["test"] * results["per_character"]}
 
 
-def starting_from(preset: Language, path: PathLike, tokenizer: PathLike | None = None) -> LlamaLanguage:
+def starting_from(preset: Task, path: PathLike, tokenizer: PathLike | None = None) -> LlamaLanguage:
     """The preset with the sizes of a pretrained Llama, from whose weights it begins, and with its tokenizer.
 
     tokenizer: its file; by default the one in the model's folder
     Raises UserError for a preset of another model, for what is no Llama, and for another model's tokenizer.
     """
     if not isinstance(preset, LlamaLanguage):
-        raise UserError(f"--from begins with the weights of a Llama; preset {preset.name} trains another model, expected "
-                        "--preset llama")  # fmt: skip
+        raise UserError(f"--from begins with the weights of a Llama; preset {preset.name} trains another model, "
+                        "expected --preset llama")  # fmt: skip
     model = load_llama(path)
-    vocabulary = open_tokenizer(tokenizer or path, model.c)
+    open_tokenizer(tokenizer or path, model.c)           # it is this model's
     if preset.model["T"] > model.T:
         raise UserError(f"T is {preset.model['T']}, expected at most {model.T}, which {path} has learned")
     sizes = {name: model.config[name] for name in SIZES}

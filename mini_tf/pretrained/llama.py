@@ -1,4 +1,4 @@
-"""Llama as Hugging Face has it: read into a Llama, and written back; and `load_llama`, which reads llama2.c's files, too.
+"""Llama as Hugging Face has it, read and written; and `load_llama`, which reads llama2.c's files, too.
 
 Its weights are (out, in), the transpose of ours. It turns the entries i and i + m/2 of a head together, where we turn
 2i and 2i + 1: so the columns of queries and keys are in another order.
@@ -38,7 +38,8 @@ TURNED = "q_proj.weight", "k_proj.weight"                # by their positions
 def load_llama(path: PathLike) -> Llama:
     """The Llama in a .bin file of llama2.c, or in a folder that Hugging Face's transformers has written, in float32.
 
-    Raises UserError for what is neither, for a file that is cut off or missing, and for options that Llama does not have.
+    Raises UserError for what is neither, for a file that is cut off or missing, and for options that Llama does not
+    have.
     """
     if not Path(path).is_dir():
         return load_llama2c(path)

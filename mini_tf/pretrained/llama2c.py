@@ -49,20 +49,20 @@ def load_llama2c(path: PathLike) -> Llama:
         options = _checked(path, n, f, L, H, G, abs(c), T) | {"tied": c > 0}
         count = _numbers(n, f, L, H, G, abs(c), T, c > 0)
         if (size := path.stat().st_size) != HEAD.size + 4 * count:
-            raise UserError(f"{path} has {size:,} bytes, by its first numbers it has {HEAD.size + 4 * count:,}: it is cut "
-                            f"off, or another format; {ADVICE}")  # fmt: skip
+            raise UserError(f"{path} has {size:,} bytes, by its first numbers it has {HEAD.size + 4 * count:,}: it is "
+                            f"cut off, or another format; {ADVICE}")  # fmt: skip
         numbers = np.fromfile(path, "<f4", count, offset=HEAD.size)
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}); {ADVICE}") from None
     if not np.isfinite(numbers).all():
         raise UserError(f"{path} has numbers that are not finite; get another copy")
     model = Llama(np.zeros((abs(c), n), np.float32), **options)
-    place = 0
+    place, gamma = 0, model.parameters()["trunk.norm.gamma"]
     for parameter, turned in _in_order(model):
         shape = parameter.data.shape[::-1] if turned else parameter.data.shape
         x = numbers[place : (place := place + prod(shape))].reshape(shape)
         parameter.data = np.ascontiguousarray(x.T if turned else x)
-        if parameter is model.trunk.norm.gamma:
+        if parameter is gamma:
             place += T * options["m"]                    # the tables of rotary positions
     return model
 
@@ -77,12 +77,13 @@ def export_llama2c(model: Llama, path: PathLike) -> None:
     if options["base"] != BASE or options["eps"] != EPS or H * m != n:
         raise UserError(f"llama2.c's format expects base = {BASE:g}, eps = {EPS:g} and H·m = n; this model has "
                         f"{options['base']:g}, {options['eps']:g} and {H * m}, with n = {n}")  # fmt: skip
+    gamma = model.parameters()["trunk.norm.gamma"]
     with replacing(path) as temporary, open(temporary, "wb") as file:
         file.write(HEAD.pack(n, f, L, H, options["G"] or H, c if options["tied"] else -c, T))
         for parameter, turned in _in_order(model):
             x = to_host(parameter.data)
             file.write(np.ascontiguousarray(x.T if turned else x, "<f4").tobytes())
-            if parameter is model.trunk.norm.gamma:
+            if parameter is gamma:
                 angle = np.arange(T)[:, None] * BASE ** (-2 * np.arange(m // 2) / m)
                 for table in (np.cos(angle), np.sin(angle)):
                     file.write(table.astype("<f4").tobytes())
@@ -117,7 +118,6 @@ def _in_order(model: Llama) -> Iterator[tuple[Parameter, bool]]:
     yield from ((layer.feed_forward_norm.gamma, False) for layer in layers)
     for name in ("gate", "outer", "inner"):
         yield from ((getattr(layer.feed_forward, name).W, True) for layer in layers)
-    assert model.trunk.norm is not None                  # a Llama has one
-    yield model.trunk.norm.gamma, False
+    yield model.parameters()["trunk.norm.gamma"], False
     if isinstance(model.A, Linear):
         yield model.A.W, True

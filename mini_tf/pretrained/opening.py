@@ -25,7 +25,7 @@ def is_pretrained(path: PathLike) -> bool:
 
 
 def open_pretrained(path: PathLike, tokenizer: PathLike | None = None) -> tuple[Llama | GPT2, Vocabulary]:
-    """(model, vocabulary): a .bin file of llama2.c, or a folder with a Llama or GPT-2 of Hugging Face; and its tokenizer
+    """(model, vocabulary) of a .bin file of llama2.c, or of a folder with a Llama or GPT-2 of Hugging Face
 
     tokenizer: a file; by default the one in the folder
     Raises UserError for what is no such model, and for a tokenizer of another one.
