@@ -21,8 +21,8 @@ from rich.text import Text
 def generate(
     run: Annotated[
         Path,
-        typer.Argument(help="a run folder that mini-tf train made; or a pretrained model: a .bin file of llama2.c, or a "
-                       "folder with a Llama or GPT-2 of Hugging Face"),
+        typer.Argument(help="a run folder that mini-tf train made; or a pretrained model: a .bin file of llama2.c, or "
+                       "a folder with a Llama or GPT-2 of Hugging Face"),
     ],  # fmt: skip
     prompt: Annotated[str, typer.Option(help="the words to go on from; \\n is a line break")] = "",
     words: Annotated[int, typer.Option(help="how many words or other tokens to write", min=1, max=1_000_000)] = 500,
@@ -34,11 +34,7 @@ def generate(
     ] = None,
     argmax: Annotated[bool, typer.Option("--argmax", help="always the most probable word")] = False,
     unknown: Annotated[options.Unknown, typer.Option(help="words the model does not know")] = options.Unknown.error,
-    tokenizer: Annotated[
-        Path | None,
-        typer.Option(help="of a pretrained model: tokenizer.bin of llama2.c, or tokenizer.json [default: the one in the "
-                     "model's folder]"),
-    ] = None,  # fmt: skip
+    tokenizer: options.PretrainedTokenizer = None,
     seed: Annotated[int, typer.Option(help="of the random choices", min=0)] = 0,
     device: options.Device = "auto",
 ) -> None:

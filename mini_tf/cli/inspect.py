@@ -77,8 +77,9 @@ def gradcheck(
 def explore(
     what: Annotated[
         str | None,
-        typer.Argument(help="a run folder, file.py::function, or an op's name [default: a small model, trained now]"),
-    ] = None,
+        typer.Argument(help="a run folder, a pretrained model as for generate, file.py::function, or an op's name "
+                       "[default: a small model, trained now]"),
+    ] = None,  # fmt: skip
     text: Annotated[str | None, typer.Option(help="what the model reads")] = None,
     out_file: Annotated[
         Path, typer.Option("--out", help="the page to write; - for standard output")
@@ -90,6 +91,7 @@ def explore(
     corpus: Annotated[
         Path | None, typer.Option(help="the text that the small model learns from; - for standard input")
     ] = None,
+    tokenizer: options.PretrainedTokenizer = None,
     shape: options.Shape = None,
     arg: Annotated[list[str] | None, typer.Option(help="a value for an argument of your function: stride=2")] = None,
     solution: Annotated[bool, typer.Option("--solution", help="for an exercise: show its solution")] = False,
@@ -100,7 +102,7 @@ def explore(
     from mini_tf.explore.command import explored
 
     keep_standard_output_for(out_file)
-    explored(what, text, corpus, bug or [], shape or [], arg or [], seed, solution).write(out_file)
+    explored(what, text, corpus, bug or [], shape or [], arg or [], seed, solution, tokenizer).write(out_file)
     if not is_stream(out_file):
         out.print(Text(f"written: {out_file} ({out_file.stat().st_size / 1e6:.1f} MB); open it in a browser"))
 

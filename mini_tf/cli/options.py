@@ -28,8 +28,8 @@ def _presets(beginning: str) -> list[tuple[str, str]]:
 
 
 Preset = Annotated[
-    str, typer.Option(help="quick (a minute or two), window, recurrent, gpt, char, llama, pointer (the best), lab (up to "
-                      "an hour); translate (French to English, minutes), translate-rnn or translate-hour; classify, "
+    str, typer.Option(help="quick (a minute or two), window, recurrent, gpt, char, llama, pointer (the best), lab (up "
+                      "to an hour); translate (French to English, minutes), translate-rnn or translate-hour; classify, "
                       "classify-bag (texts with labels, a minute); fill (words hidden in a text, minutes): see "
                       "mini-tf presets",
                       autocompletion=_presets)
@@ -59,6 +59,11 @@ Tokenizer = Annotated[
     str | None,
     typer.Option(help="what a language model reads: words, characters, or bpe:512, 512 pieces of words learned from "
                  "the text; short for --set tokenizer=… [default: words]"),
+]  # fmt: skip
+PretrainedTokenizer = Annotated[
+    Path | None,
+    typer.Option("--tokenizer", help="of a pretrained model: tokenizer.bin of llama2.c, or tokenizer.json [default: "
+                 "the one in the model's folder]"),
 ]  # fmt: skip
 Pretrained = Annotated[
     Path | None,

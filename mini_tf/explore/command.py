@@ -13,6 +13,7 @@ from mini_tf.explore.small import SMALL, TEXT, small_model
 from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.learner import is_exercise, load, running
 from mini_tf.models import TranslationModel
+from mini_tf.pretrained.opening import is_pretrained, open_pretrained
 from mini_tf.progress import progress_bar
 from mini_tf.training.language import GOES_ON
 from mini_tf.training.run import Run
@@ -26,13 +27,16 @@ FEW = 13                 # words that a run's model reads by default
 def explored(
     what: str | None = None, text: str | None = None, corpus: PathLike | None = None, bugs: Sequence[str] = (),
     shapes: Sequence[str] = (), args: Sequence[str] = (), seed: int = 0, solution: bool = False,
+    tokenizer: PathLike | None = None,
 ) -> Exploration:  # fmt: skip
-    """The Exploration of a run folder's model, of a learner's function, of an op by its name, or of a small model."""
+    """The Exploration of a run folder's model, of a pretrained one, of a learner's function, of an op by its name, or
+    of a small model.
+    """
     for name in bugs:
         bug_named(name)                                  # before anything takes time
     is_function = what is not None and ("::" in what or what.endswith(".py"))
     if what is not None and (is_function or (what in EXAMPLES and not Path(what).exists())):
-        for option, value in (("--text", text), ("--bug", bugs), ("--corpus", corpus)):
+        for option, value in (("--text", text), ("--bug", bugs), ("--corpus", corpus), ("--tokenizer", tokenizer)):
             if value:
                 raise UserError(f"{option} is for models; {what} is a function: leave it out")
     if is_function:
@@ -44,7 +48,7 @@ def explored(
     if Path(what).exists():
         if corpus is not None:
             raise UserError("--corpus is for the small model; a run has learned from its own text: leave one out")
-        return _of_run(what, text, bugs)
+        return _of_pretrained(what, tokenizer, text, bugs) if is_pretrained(what) else _of_run(what, text, bugs)
     if what not in EXAMPLES:
         raise _unknown(what)
     f, inputs, params = EXAMPLES[what](np.random.default_rng(seed))
@@ -88,16 +92,27 @@ def _of_small_model(text, corpus, bugs, seed):
     return _page(model, vocabulary, text, about, moments, bugs)
 
 
+def _of_pretrained(path, tokenizer, text, bugs):
+    if text is None:
+        raise UserError(f"{path} has no text of its own to read; give one: --text \"Once upon a time\"")
+    model, vocabulary = open_pretrained(path, tokenizer)
+    now = {name: p.data for name, p in model.parameters().items()}
+    return _page(model, vocabulary, text, _about(path, model), [("as published", now)], bugs)
+
+
+def _about(what, model):
+    letters = [f"{letter} = {model.config[letter]}" for letter in "TnkLHGmf" if model.config.get(letter)]
+    return f"The model of {what}: {', '.join(letters)}, {model.parameter_count():,} trainable parameters."
+
+
 def _of_run(run, text, bugs):
     run = Run.open(run)
     model, vocabulary = run.load()
     if text is None:
         text = _own_text(run, vocabulary)
-    letters = [f"{letter} = {model.config[letter]}" for letter in "TnkLHmf" if model.config.get(letter)]
-    about = f"The model of {run.folder}: {', '.join(letters)}, {model.parameter_count():,} trainable parameters."
     moments = [("before the first step" if step == 0 else f"after step {step}", data) for step, data in run.moments()]
     now = {name: p.data for name, p in model.parameters().items()}
-    return _page(model, vocabulary, text, about, [*moments, ("at the end", now)], bugs)
+    return _page(model, vocabulary, text, _about(run.folder, model), [*moments, ("at the end", now)], bugs)
 
 
 def _own_text(run, vocabulary):
