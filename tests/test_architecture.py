@@ -2,7 +2,7 @@
 
 from _drawing.architecture import architecture, columns
 from _drawing.boxes import Box, Repeat, Sum
-from mini_tf.models import GPT, GPT2, Classifier, LanguageTransformer, Translator
+from mini_tf.models import GPT, GPT2, Classifier, LanguageTransformer, Llama, Translator
 from mini_tf.trace import trace
 
 import numpy as np
@@ -22,6 +22,7 @@ MODELS = {
     "GPT": lambda: GPT(vectors, **SIZES, f=10),
     "GPT2": lambda: GPT2(vectors, **SIZES, f=10),
     "GPT2, no biases": lambda: GPT2(vectors, **SIZES, f=10, bias=False),
+    "Llama": lambda: Llama(vectors, T=6, L=2, H=4, G=2, m=4, f=10),
     "before": lambda: Translator(11, 9, **PAIR),
     "after, tied": lambda: Translator(11, 11, **PAIR, norm="after", tied="all", bias=True),
     "mean": lambda: Classifier(vectors, classes=3, **SIZES, f=10, blocks=2),

@@ -7,8 +7,8 @@ parameters. `boxes.py` draws it. Dropout, which has no parameters and is off exc
 """
 
 from _drawing.boxes import Box, Column, Repeat, Sum, draw
-from mini_tf.layers import DecoderLayer, Layer, LearnedPositions, TiedReadout
-from mini_tf.models import GPT, GPT2, Classifier, LanguageTransformer, Translator
+from mini_tf.layers import DecoderLayer, Layer, LearnedPositions, RMSNorm, TiedReadout
+from mini_tf.models import GPT, GPT2, Classifier, LanguageTransformer, Llama, Translator
 from mini_tf.trace import trace
 
 import numpy as np
@@ -52,7 +52,7 @@ def columns(model):
 
 
 def language_columns(model):
-    """LanguageTransformer, GPT or GPT2: trunk and readout"""
+    """LanguageTransformer, GPT, GPT2 or Llama: trunk and readout"""
     call = Call(lambda: model.loss(np.zeros((2, model.T + 1), int)), {model.T: "T"})
     steps = trunk_steps(model.trunk, call)
     how = getattr(model, "readout", "shared")
@@ -91,8 +91,10 @@ def classifier_columns(model):
     return [named(model, "words (B, T)", steps, f"logits {call.shape(model.A)}")]
 
 
-KINDS = {**dict.fromkeys([LanguageTransformer, GPT, GPT2], language_columns), Translator: translator_columns,
-         Classifier: classifier_columns}  # fmt: skip
+KINDS = {
+    **dict.fromkeys([LanguageTransformer, GPT, GPT2, Llama], language_columns), Translator: translator_columns,
+    Classifier: classifier_columns,
+}  # fmt: skip
 
 
 def named(model, reads, steps, returns):
@@ -140,6 +142,10 @@ def attention_box(attention, call, title, causal=False, reads_encoder=False):
     A = call.shape(attention, op=["softmax", "masked_softmax"])
     title = f"{title}, {attention.H} heads"
     lines = [*weights(attention), f"A {A}" + (", no word sees a later one" if causal else "")]
+    if attention.G < attention.H:
+        lines.append(f"keys and values have {attention.G} heads")
+    if attention.rotary is not None:
+        lines.append("queries and keys turned by their positions")
     kind = "across" if reads_encoder else "attention"
     return Box(kind, title, lines, call.shape(attention), attention, reads_encoder)
 
@@ -149,7 +155,8 @@ def feed_forward_box(layer, call):
 
 
 def norm_box(norm, call):
-    return Box("norm", f"layer norm: {weights(norm)[0]}", [], call.shape(norm), norm)
+    kind = "RMSNorm" if isinstance(norm, RMSNorm) else "layer norm"
+    return Box("norm", f"{kind}: {weights(norm)[0]}", [], call.shape(norm), norm)
 
 
 def readout(layer, call):

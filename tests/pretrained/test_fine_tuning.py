@@ -111,3 +111,15 @@ def test_the_tokenizer_of_another_model_is_refused(folder, tmp_path, rng):
     export_llama2c(Llama(rng.standard_normal((9, 8)).astype("f4"), **SIZES), tmp_path / "other.bin")
     with pytest.raises(UserError, match="tokens and the model 9"):
         starting_from(LLAMA, tmp_path / "other.bin", folder / "tok.bin")
+
+
+def test_the_explorer_reads_a_pretrained_model(inside, tmp_path):
+    command = ["explore", "story.bin", "--tokenizer", "tok.bin", "--out", tmp_path / "page.html"]
+    code, out, err = inside(*command, "--text", "to be")
+    assert code == 0, err
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "grouped_attention" in page
+    assert "as published" in page
+    code, _, err = inside(*command)
+    assert code == 2
+    assert "story.bin has no text of its own to read" in err
