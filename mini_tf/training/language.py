@@ -225,6 +225,8 @@ LANGUAGE = named(
         every=250,
         warm_up=100,
         clip=1.0,
+        full_history=False,
+        validation_words=20_000,
     ),
 )  # fmt: skip
 
