@@ -145,7 +145,7 @@ def attention_box(attention, call, title, causal=False, reads_encoder=False):
     if attention.G < attention.H:
         lines.append(f"keys and values have {attention.G} heads")
     if attention.rotary is not None:
-        lines.append("queries and keys turned by their positions")
+        lines.append("rotary positions")
     kind = "across" if reads_encoder else "attention"
     return Box(kind, title, lines, call.shape(attention), attention, reads_encoder)
 
