@@ -19,7 +19,8 @@ __all__ = ["app", "main", "out"]
 
 READER_GONE = 128 + 13               # the exit code that shells give for SIGPIPE
 ORDER = [
-    "train", "generate", "translate", "classify", "fill", "compare", "gradcheck", "explore", "presets", "labs", "doctor"
+    "train", "generate", "translate", "classify", "fill", "export", "compare", "gradcheck", "explore", "presets",
+    "labs", "doctor",
 ]  # fmt: skip
 app.registered_commands.sort(key=lambda command: ORDER.index(getattr(command.callback, "__name__", "")))
 

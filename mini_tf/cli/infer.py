@@ -1,4 +1,4 @@
-"""The commands that use a trained model: generate, translate, classify, fill."""
+"""The commands that use a trained model: generate, translate, classify, fill, export."""
 
 import sys
 from collections.abc import Iterable
@@ -170,6 +170,19 @@ def fill(
         out.print(Text(f"gap {number}:", "bold") if len(gaps) > 1 else "", end="\n" if len(gaps) > 1 else "")
         for word, p in gap:
             out.print(Text.assemble(f"  {word!r:<20}{p:6.3f}  ", ("█" * round(40 * p), "dim")))
+
+
+@app.command(epilog=examples("export runs/llama mine.bin", "export runs/llama my-llama"))
+def export(
+    run: Annotated[Path, typer.Argument(help="a run folder with a Llama or a GPT2")],
+    target: Annotated[Path, typer.Argument(help="a .bin file, for llama2.c; or a folder, for Hugging Face")],
+) -> None:
+    """Write a trained Llama or GPT2 in the format of another program."""
+    from mini_tf.pretrained.opening import export_model
+
+    model, vocabulary = opened(run, "generate", "cpu")
+    for path in export_model(model, vocabulary, target):
+        out.print(Text(f"written: {path}"))
 
 
 def opened(run: Path, command: str, device: str) -> tuple[Any, Any]:

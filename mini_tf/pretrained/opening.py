@@ -1,14 +1,16 @@
-"""A pretrained model with its tokenizer, whatever its format."""
+"""A pretrained model with its tokenizer, whatever its format: opened, and written."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 from mini_tf.errors import UserError
-from mini_tf.models import GPT2, Llama
+from mini_tf.models import GPT2, Llama, TextModel
 from mini_tf.pretrained.folder import read_config
-from mini_tf.pretrained.gpt2 import load_gpt2
-from mini_tf.pretrained.llama import load_llama
-from mini_tf.text import Vocabulary
+from mini_tf.pretrained.gpt2 import export_gpt2, load_gpt2
+from mini_tf.pretrained.llama import export_llama, load_llama
+from mini_tf.pretrained.llama2c import export_llama2c
+from mini_tf.text import LlamaVocabulary, Vocabulary
 from mini_tf.text.tokenizers import open_tokenizer
 from mini_tf.types import PathLike
 
@@ -39,3 +41,26 @@ def open_pretrained(path: PathLike, tokenizer: PathLike | None = None) -> tuple[
         if tokenizer is None:
             raise UserError(f"{path} has no tokenizer in it; name its file: --tokenizer tokenizer.bin")
     return model, open_tokenizer(tokenizer or path, model.c)
+
+
+def export_model(model: TextModel, vocabulary: Vocabulary, target: PathLike) -> Iterator[Path]:
+    """Write a Llama, its LoRA merged, or a GPT2: into a file *.bin of llama2.c, or a folder of Hugging Face. Yields the
+    files: beside the .bin file there is its tokenizer.bin, if the vocabulary came from one.
+
+    Raises UserError for other models, and for what the format cannot say; and NotWritten.
+    """
+    target = Path(target)
+    if isinstance(model, Llama) and model.config["lora"]:
+        model = model.merged()
+    if target.suffix == ".bin" and isinstance(model, Llama):
+        export_llama2c(model, target)
+        yield target
+        if isinstance(vocabulary, LlamaVocabulary):
+            vocabulary.save(target.with_name("tokenizer.bin"))
+            yield target.with_name("tokenizer.bin")
+        return
+    if target.suffix == ".bin" or not isinstance(model, (Llama, GPT2)):
+        raise UserError(f"{target} would hold a {type(model).__name__}, expected a Llama for a .bin file, a Llama or a "
+                        "GPT2 for a folder")  # fmt: skip
+    export_gpt2(model, target) if isinstance(model, GPT2) else export_llama(model, target)
+    yield from (target / name for name in ("config.json", "model.safetensors"))

@@ -225,8 +225,6 @@ LANGUAGE = named(
         every=250,
         warm_up=100,
         clip=1.0,
-        full_history=False,
-        validation_words=20_000,
     ),
 )  # fmt: skip
 

@@ -74,6 +74,25 @@ def test_lora_learns_two_small_matrices_and_merges_into_the_weights(inside, fold
     np.testing.assert_allclose(merged.logits_after_each(ids), model.logits_after_each(ids), rtol=1e-4, atol=1e-5)
 
 
+def test_a_trained_model_is_exported(inside, folder, tmp_path):
+    train(inside, tmp_path / "run", "--set", "lora=2")
+    model = Run.open(tmp_path / "run").load()[0].merged()
+    for target in ("mine.bin", "folder"):
+        code, out, _ = inside("export", tmp_path / "run", tmp_path / target)
+        assert code == 0
+        assert f"written: {tmp_path / target}" in out
+        for name, parameter in load_llama(tmp_path / target).parameters().items():
+            np.testing.assert_array_equal(parameter.data, model.parameters()[name].data)
+    assert (tmp_path / "tokenizer.bin").read_bytes() == (folder / "tok.bin").read_bytes()
+
+
+def test_other_models_have_no_format_to_be_exported_to(inside, corpus, tmp_path):
+    assert inside("train", "--corpus", corpus, "--run", tmp_path / "quick", "--steps", "2")[0] == 0
+    code, _, error = inside("export", tmp_path / "quick", tmp_path / "mine.bin")
+    assert code == 2
+    assert "would hold a LanguageTransformer, expected a Llama" in error
+
+
 def test_a_pretrained_model_generates(inside):
     command = ["generate", "story.bin", "--tokenizer", "tok.bin", "--prompt", "not", "--words", "4"]
     for options in (["--argmax"], ["--top-p", "0.5", "--seed", "1"]):
