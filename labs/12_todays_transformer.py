@@ -1,0 +1,320 @@
+# %% [markdown]
+# # Lab 12: today's transformer, in six steps
+#
+# Most open language models of today are stacks of one kind of layer, Llama's (Touvron et al. 2023, arXiv:2302.13971).
+# Six changes lead to it from the layer of Lab 07 (ESE-2000 Lab 6, <https://dsd.seas.upenn.edu/lab6>):
+#
+# | change | source |
+# | --- | --- |
+# | a feed-forward branch, with relu in it and no longer around attention | Vaswani et al. 2017, arXiv:1706.03762 |
+# | the norm before each branch, no longer after the sum | Xiong et al. 2020, arXiv:2002.04745 |
+# | RMSNorm instead of layer norm | Zhang, Sennrich 2019, arXiv:1910.07467 |
+# | rotary positions instead of added ones | Su et al. 2021, arXiv:2104.09864 |
+# | SwiGLU instead of relu | Shazeer 2020, arXiv:2002.05202 |
+# | heads that share keys and values | Ainslie et al. 2023, arXiv:2305.13245 |
+#
+# The last four bring new functions: sections 1 to 4 derive their gradients. Section 5 makes one change after another,
+# trains after each on the same letters, and measures what it brings, in loss, time and memory.
+#
+# Letters: **B** batch, **T** history length, **n** size of a vector, **L** layers, **H** heads of queries, **G** heads
+# of keys and values, **m** size of a head, **f** hidden units of feed-forward.
+#
+# It takes two minutes on one CPU core, 20 seconds with `--quick`.
+
+# %%
+import itertools
+import operator
+import time
+
+from _common import quick_mode, show, table
+from _drawing import lab_12
+from _expect import above, at_most, below, expect
+from mini_tf import ops
+from mini_tf.gradcheck import gradcheck
+from mini_tf.layers import Embedding, LayerNorm, Linear, PositionalEncoding, RMSNorm, TransformerLayer, Trunk
+from mini_tf.models import Llama
+from mini_tf.models.windows import CausalTransformer
+from mini_tf.text import shakespeare
+from mini_tf.training import Adam, RandomWindows, Schedule, Training, split_words, windows_ending_at
+
+import numpy as np
+
+QUICK = quick_mode("Lab 12: from Lab 07's layer to Llama's in six steps, each measured on the same letters")
+rng = np.random.default_rng(12)
+
+
+def check(f, *inputs):
+    """Check a function's gradients, and compare it with the op of its name."""
+    print(gradcheck(f, *inputs))
+    dy, found = None, []
+    for each in (f, getattr(ops, f.__name__)):
+        y, backward = each(*inputs)
+        dy = rng.standard_normal(y.shape) if dy is None else dy
+        gradients = backward(dy)
+        found.append([y, *(gradients if isinstance(gradients, tuple) else [gradients])])
+    off = max(abs(ours - theirs).max() for ours, theirs in zip(*found))
+    expect(f"largest difference from ops.{f.__name__}", at_most(1e-12), off, form="{:.0e}")
+
+# %% [markdown]
+# ## 1. RMSNorm: layer norm without the mean
+#
+# $$
+# y = \gamma \cdot \hat x, \qquad \hat x = r\,x, \qquad r = \frac{1}{\sqrt{\overline{x^2} + \epsilon}}
+# $$
+#
+# with a bar for the mean over a word's n entries. Layer norm also subtracts $\bar x$ and adds β, so its gradient (Lab
+# 07) has one path more: directly, through r, and through the mean. Without the mean, change x by a small dx:
+#
+# $$
+# dr = -r^3\,\overline{x\,dx} = -r^2\,\overline{\hat x\,dx}, \qquad
+# d\hat x_i = r\,dx_i + x_i\,dr = r\,\bigl(dx_i - \hat x_i\,\overline{\hat x\,dx}\bigr)
+# $$
+#
+# This map is symmetric, so the backward applies the same one to the gradient of $\hat x$, which is $g = dy \cdot γ$.
+#
+# Layer norm's output stays as it is if all entries of x are doubled, and if 5 is added to each. And RMSNorm's?
+
+# %%
+def rms_norm(x, gamma, eps=1e-5):
+    """y = γ·x̂,   x̂ = x/√(mean(x²) + ε), the mean over the last axis:   x (B, T, n), gamma (n,)  →  y (B, T, n)"""
+    r = 1 / np.sqrt((x**2).mean(-1, keepdims=True) + eps)                        # (B, T, 1)
+    normal = r * x                                       # x̂
+
+    def backward(dy):
+        g = dy * gamma
+        return r * (g - normal * (g * normal).mean(-1, keepdims=True)), (dy * normal).sum((0, 1))
+
+    return gamma * normal, backward
+
+
+x, gamma = rng.standard_normal((2, 3, 8)), rng.standard_normal(8)
+print("1. RMSNorm")
+check(rms_norm, x, gamma)
+y, doubled, shifted = (rms_norm(each, gamma)[0] for each in (x, 2 * x, x + 5))
+expect("largest change of y for 2·x", at_most(1e-4), abs(doubled - y).max(), form="{:.0e}")
+expect("largest change of y for x + 5", above(0.5), abs(shifted - y).max(), form="{:.2f}")
+
+# %% [markdown]
+# ## 2. Rotary positions: turn queries and keys
+#
+# Lab 07 adds a vector of its position to each word. Here nothing is added. The m entries of each query and key are
+# taken as pairs, and pair i of the word at place t is turned by an angle, like the hand of a clock:
+#
+# $$
+# R_\varphi = \begin{pmatrix} \cos\varphi & -\sin\varphi \\ \sin\varphi & \cos\varphi \end{pmatrix}, \qquad
+# \varphi = t \cdot 10000^{-2i/m}
+# $$
+#
+# A score is then a sum over pairs of $(R_\varphi q)^\top (R_\psi k) = q^\top R_{\psi - \varphi}\,k$: it depends on the
+# distance of query and key alone. And as $R^\top = R^{-1}$, the backward is to turn back, $dx = R_{-\varphi}\,dy$.
+#
+# Guess: a query at place 3 scores a key at place 10. What becomes of that score if both stand 100 places later? And
+# what becomes of the length of a vector?
+
+# %%
+def rotary(x, first=0, base=10000.0):
+    """Each pair (x_2i, x_2i+1) turned by φ = t·base^(−2i/m):   x (…, T, m)  →  y (…, T, m);   t = first, first + 1, …"""
+    T, m = x.shape[-2:]
+    phi = (first + np.arange(T))[:, None] * base ** (-2 * np.arange(m // 2) / m)         # (T, m/2)
+
+    def turned(x, phi):
+        a, b = x[..., 0::2], x[..., 1::2]
+        pairs = a * np.cos(phi) - b * np.sin(phi), a * np.sin(phi) + b * np.cos(phi)
+        return np.stack(pairs, axis=-1).reshape(x.shape)
+
+    def backward(dy):
+        return turned(dy, -phi)
+
+    return turned(x, phi), backward
+
+
+print("\n2. Rotary positions")
+check(rotary, rng.standard_normal((2, 5, 6)))
+m = 16
+query, key = rng.standard_normal((2, 1, m))
+at = {t: (rotary(query, t)[0], rotary(key, t)[0]) for t in (3, 10, 103, 110)}
+score, later = at[3][0] @ at[10][1].T, at[103][0] @ at[110][1].T
+expect("change of the score, both 100 places later", at_most(1e-12), abs(later - score).max(), form="{:.0e}")
+expect("length at place 110 / length", 1, round(np.linalg.norm(at[110][0]) / np.linalg.norm(query), 12))
+
+# %%
+PLACES = 64
+hands, _ = rotary(np.tile([1.0, 0.0], (PLACES, m // 2)))                         # (T, m), all pairs at (1, 0)
+queries, keys = (rotary(np.tile(each, (PLACES, 1)))[0] for each in (query, key))
+scores = {"query = key, all pairs alike": hands @ hands.T, "a random query and key": queries @ keys.T}
+show(lab_12.rotary(hands, scores), "12_rotary")
+
+# %% [markdown]
+# On the right, the score of each key for three queries at different places: one curve, whatever the place. With all
+# pairs alike it falls with the distance; a model that learns other queries and keys gets other curves. The fast pairs
+# tell neighbours apart, the slow ones near from far.
+#
+# ## 3. SwiGLU: a gate for each hidden unit
+#
+# Feed-forward was $\text{relu}(x W_1)\,W_2$: a hidden unit is passed on if it is positive. In SwiGLU another product
+# decides, a gate with weights of its own:
+#
+# $$
+# \bigl(\text{silu}(x W_g) \cdot x W_1\bigr)\,W_2, \qquad \text{silu}(a) = a \cdot \sigma(a), \qquad
+# \text{silu}'(a) = \sigma(a)\,\bigl(1 + a\,(1 - \sigma(a))\bigr)
+# $$
+#
+# where $\sigma(a) = 1/(1 + e^{-a})$. In the product of gate and hidden unit, each factor's gradient is dy times the
+# other. There are three matrices in place of two, so with $f = 8n/3$ instead of $4n$ it has as many parameters.
+#
+# How much passes a gate of −5, 0, and 5? And what is silu's slope at 0?
+
+# %%
+def swiglu(gate, x):
+    """y = silu(gate)·x, entry by entry:   gate (…), x (…)  →  y (…)"""
+    sigma = 1 / (1 + np.exp(-gate))
+    opened = gate * sigma                                # silu(gate)
+
+    def backward(dy):
+        return dy * x * sigma * (1 + gate * (1 - sigma)), dy * opened
+
+    return opened * x, backward
+
+
+print("\n3. SwiGLU")
+check(swiglu, *rng.standard_normal((2, 3, 4)))
+y, backward = swiglu(np.array([-5.0, 0.0, 5.0]), np.ones(3))
+print("  a gate of −5, 0 and 5 passes", *(f"{each:.3f}" for each in y))
+expect("slope at a gate of 0", 0.5, backward(np.ones(3))[0][1])
+
+# %% [markdown]
+# ## 4. Heads that share keys and values
+#
+# A model that writes keeps the keys and values of all words so far, the **cache**: for each word $2 \cdot L \cdot G
+# \cdot m$ numbers, with G = H so far. If each key and value serves H/G heads of queries, the cache shrinks to G/H. In
+# the forward a key is used H/G times, so in the backward H/G gradients add up.
+
+# %%
+def grouped_attention(query, key, value):
+    """Y^h = softmax(Q^h·K^gᵀ)·V^g,   g = ⌊h·G/H⌋:   query (H, T, m), key and value (G, T, m)  →  Y (H, T, m)"""
+    H, G = len(query), len(key)
+    keys, values = np.repeat(key, H // G, axis=0), np.repeat(value, H // G, axis=0)      # (H, T, m)
+    Y, attention_backward = ops.attention(query, keys, values)
+
+    def backward(dY):
+        dquery, dkeys, dvalues, *_ = attention_backward(dY)
+        dkey, dvalue = (each.reshape(G, H // G, *each.shape[1:]).sum(1) for each in (dkeys, dvalues))
+        return dquery, dkey, dvalue
+
+    return Y, backward
+
+
+print("\n4. Heads that share keys and values")
+check(grouped_attention, *(rng.standard_normal((heads, 5, 4)) for heads in (6, 2, 2)))
+
+# %% [markdown]
+# ## 5. The six steps
+#
+# A model that predicts the next letter of Shakespeare, c = 65. It starts with Lab 07's layer, six of them: attention
+# alone, with relu around it, layer norm after the sum, and positions added to the letters. Each step then changes one
+# thing and keeps the others.
+#
+# All have nearly the same number of parameters. An attention has $4n^2$, a feed-forward with f = 4n has $8n^2$: so two
+# layers with feed-forward replace six without. When keys and values are shared, f grows to 3n, which uses up what is
+# saved there.
+
+# %%
+n, T, H, m, B = 64, 64, 4, 16, 16
+STEPS, SEEDS, RATES = (30, 1, (3e-3, 1e-2)) if QUICK else (300, 1, (3e-3, 1e-2))     # SEEDS = 5: the table in the text
+CHANGES = {
+    "0 Lab 07": {"norm": "after"},
+    "1 feed-forward": {"relu": False, "f": 4 * n},
+    "2 norm before": {"norm": "before"},
+    "3 RMSNorm": {"rms": True},
+    "4 rotary": {"rotary": 10000.0},
+    "5 SwiGLU": {"activation": "swiglu", "plain": True, "f": 8 * n // 3},        # plain: its matrices have no biases
+    "6 shared keys": {"G": H // 2, "f": 3 * n},
+}
+OPTIONS = dict(zip(CHANGES, itertools.accumulate(CHANGES.values(), operator.or_)))      # of each step, and those before
+
+letters, ids = np.unique(list(shakespeare()), return_inverse=True)
+train_ids, validation_ids, _ = split_words(ids, T)
+windows = windows_ending_at(validation_ids, np.linspace(T, len(validation_ids) - 1, 32 if QUICK else 320).astype(int), T)
+c = len(letters)
+
+
+class LetterModel(CausalTransformer):
+    """Vectors of the letters, layers with these options, a readout A"""
+
+    def __init__(self, options, seed):
+        rng = np.random.default_rng(seed)
+        layers = [TransformerLayer(n, H, m, rng, scale=m**-0.5, **options) for _ in range(2 if "f" in options else 6)]
+        positions = None if "rotary" in options else PositionalEncoding(T, n)
+        norm = None if options["norm"] == "after" else RMSNorm(n) if "rms" in options else LayerNorm(n)
+        embedding = Embedding(rng.standard_normal((c, n), dtype=np.float32))
+        self.T, self.c = T, c
+        self.trunk, self.A = Trunk(embedding, layers, T=T, positions=positions, norm=norm), Linear(n, c, bias=False)
+
+# %% [markdown]
+# The learning rate rises for a tenth of the steps to its peak and falls along a cosine. Each model is trained with two
+# peaks, 0.003 and 0.01, because one that is right for one layer may be wrong for another; the better one counts.
+
+# %%
+def train(options, rate, seed):
+    """(the model, its loss on the validation letters in nats per letter, the median of its seconds per step)"""
+    model = LetterModel(options, seed)
+    training = Training(model, RandomWindows(train_ids, T, B, seed), Adam(rate), Schedule(STEPS // 10, STEPS))
+    clock = [time.perf_counter()]
+    for _ in range(STEPS):
+        training.one_step()
+        clock.append(time.perf_counter())
+    loss = np.mean([model.loss(some)[0] for some in np.array_split(windows, len(windows) // B)])
+    return model, loss, np.median(np.diff(clock))
+
+
+def cached(model):
+    """Numbers in the cache for each letter read"""
+    cache = model.new_cache()
+    model.read(ids[None, :10], cache)
+    return sum(each.size for layer in cache for each in layer.contents()) // 10
+
+# %% [markdown]
+# Before you look: which step brings most? Which ones bring no loss, and why would one take them? Which one makes the
+# higher rate possible?
+
+# %%
+losses, rows = {}, {}                                    # {step: (rates, seeds)}
+for name, options in OPTIONS.items():
+    runs = [[train(options, rate, seed) for seed in range(SEEDS)] for rate in RATES]
+    losses[name] = np.array([[loss for _, loss, _ in some] for some in runs])
+    model, seconds = runs[0][0][0], np.median([each[2] for some in runs for each in some])
+    rows[name] = model.parameter_count(), cached(model), 1e3 * seconds, *losses[name].mean(1)
+table(("step", "parameters", "cache", "ms a step", *(f"loss, rate {rate:g}" for rate in RATES)), rows,
+      ("{:,}", "{:,}", "{:.0f}", "{:.3f}", "{:.3f}"), title=f"5. After {STEPS} steps, the mean of {SEEDS} seeds")  # fmt: skip
+if SEEDS > 1:
+    table(("step", *(f"rate {rate:g}, ±" for rate in RATES)), {name: each.std(1, ddof=1) for name, each in losses.items()}, "{:.3f}")
+show(lab_12.ladder(losses, RATES), "12_ladder")
+
+# %%
+# EXPECTATIONS
+
+# %% [markdown]
+# The last step is `models.Llama`. **Expect** the same names of parameters, and with the same numbers in them the same
+# logits.
+
+# %%
+llama = Llama(model.trunk.embedding.table.data, T=T, L=2, H=H, G=H // 2, m=m, f=3 * n, tied=False)
+ours, theirs = model.parameters(), llama.parameters()
+expect("step 6 has the parameters of models.Llama", True, [*ours] == [*theirs])
+for name, parameter in ours.items():
+    theirs[name].data = parameter.data
+off = abs(llama.logits_after_each(windows[:4, :-1]) - model.logits_after_each(windows[:4, :-1])).max()
+expect("largest difference of their logits", 0, off)
+
+# %% [markdown]
+# ## 6. What a small model cannot show
+#
+# - **Norm before.** With $x_L = x_0 + \sum_\ell \text{branch}_\ell$ the gradient reaches the first layer through sums
+#   alone; with the norm after each sum, through 2L norms. Two layers hardly need that. Llama 3 has up to 126.
+# - **RMSNorm** is there to save time: one mean less, no β, and less to do in the backward.
+# - **Rotary positions** need no table that ends at T, and a cached key, once turned, stays right for all later queries.
+#   For longer texts the base is raised, so that the slow pairs turn more slowly: to 500,000 in Llama 3.
+# - **SwiGLU**: at equal parameters Shazeer reports 0.04 nats less than relu in a model two thousand times as large.
+# - **Shared keys and values** leave the loss as it is, or a little worse, and save memory while writing. In Llama 3's
+#   smallest model (L = 32, H = 32, m = 128, two bytes for a number) one text of 8,192 words takes 4 GiB of cache with
+#   G = 32, and 1 GiB with its G = 8: four times as many texts at once.
