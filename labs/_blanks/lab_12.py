@@ -28,7 +28,8 @@ BLANKS = [
         "Return dgate and dx, in the order of the arguments.",
     ], gradients(lambda f: (f, *inputs((3, 4), (3, 4))))),
     Blank("grouped_attention.backward", [
-        "attention_backward(dY) returns the gradients of query, of the H repeated keys and values, and two that are None.",
+        "attention_backward(dY) returns the gradients of query, of the H repeated keys and values, and two that are "
+        "None.",
         "Key g was used by H/G neighbouring heads: its gradient is the sum of theirs.",
         "A reshape from (H, T, m) to (G, H // G, T, m) puts the heads of a group into an axis of its own.",
     ], gradients(lambda f: (f, *inputs((4, 5, 3), (2, 5, 3), (2, 5, 3))))),

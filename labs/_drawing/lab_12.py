@@ -10,14 +10,15 @@ SEEN_FROM = {63: "o", 40: "s", 20: "^"}  # places of queries, and their markers
 
 
 def rotary(hands, scores):
-    """hands (T, m): the pairs of a vector at each place, all (1, 0) before turning; scores {name: (T, T)}, query, key"""
+    """hands (T, m): a vector at each place, its pairs (1, 0) at place 0; scores {name: (T, T)}, by query and key"""
     figure, (clocks, curves) = panels(1, 2, (10.5, 4.4), width_ratios=(1, 1.5))
     for t in range(ROWS):
         for i in range(PAIRS):
             x, y = hands[t, 2 * i : 2 * i + 2]
             clocks.add_patch(Circle((i, -t), 0.4, fill=False, color=GREY))
             clocks.plot([i, i + 0.4 * x], [-t, -t + 0.4 * y], color=BLUE, linewidth=2)
-    clocks.set(title="the first pairs of a vector, turned", xlim=(-0.6, PAIRS - 0.4), ylim=(0.4 - ROWS, 0.6), aspect="equal")
+    clocks.set(title="the first pairs of a vector, turned", aspect="equal")
+    clocks.set(xlim=(-0.6, PAIRS - 0.4), ylim=(0.4 - ROWS, 0.6))
     clocks.set_xticks(range(PAIRS), [f"pair {i}" for i in range(PAIRS)])
     clocks.set_yticks(-np.arange(ROWS), [f"place {t}" for t in range(ROWS)])
     clocks.spines[:].set_visible(False)

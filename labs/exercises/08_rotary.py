@@ -6,8 +6,8 @@ pairs (a, b), and turns each pair like the hand of a clock, by an angle φ that 
     a′ = a·cos φ − b·sin φ
     b′ = a·sin φ + b·cos φ                              φ = t·base^(−2i/m) for pair i = 0 … m/2 − 1
 
-The first pair turns by one radian from word to word, the last ones hardly at all. There is nothing to learn here, but the
-gradient has to pass on its way to the weights of queries and keys.
+The first pair turns by one radian from word to word, the last ones hardly at all. Nothing in it is learned, but the
+gradient has to pass through it, on its way to the weights of queries and keys.
 
 You will understand: why the backward of a rotation is a rotation, too, and why queries and keys that are turned know
 only how far they are from each other.
@@ -55,5 +55,5 @@ def rotary(x, base=10.0):
 # a) How long is dx, compared with dy? What does that mean for a gradient that passes through many layers?
 # b) A query q is turned by φ, a key k by ψ. Write their product q′·k′ with one rotation instead of two. What happens to
 #    it if both words move 100 places to the right?
-# c) Why are there slow pairs and fast pairs, and not one angle for all? With one radian for all pairs, at which distances
-#    would a key look nearly as if it were the neighbour?
+# c) Why are there slow pairs and fast pairs, and not one angle for all? With one radian for all of them, at which
+#    distance would a key look almost as if it were the neighbour?
