@@ -73,7 +73,7 @@ def check(f, *inputs):
 # d\hat x_i = r\,dx_i + x_i\,dr = r\,\bigl(dx_i - \hat x_i\,\overline{\hat x\,dx}\bigr)
 # $$
 #
-# This map is symmetric, so the backward applies the same one to the gradient of $\hat x$, which is $g = dy \cdot \gamma$.
+# This map is symmetric, so the backward applies it, too, to the gradient of $\hat x$: $g = dy \cdot \gamma$.
 #
 # Layer norm's output stays as it is if all entries of x are doubled, and if 5 is added to each. And RMSNorm's?
 
