@@ -119,6 +119,10 @@ MISTAKES = {
         ("dc = dc_next + dh", "dc = dh"), ("dc_next = dc * f", "dc_next = dc * i"), ("dh_next = da @ Wh.T", "dh_next = da @ Wh.T * 0"),
         ("dWh = dWh + ", "dWh = "), ("dy[:, t] + dh_next", "dy[:, t]"), ("dg * (1 - g * g)", "dg * g * (1 - g)"),
     ],
+    "08_rotary": [
+        ("dy_b * cos - dy_a * sin", "dy_b * cos + dy_a * sin"), ("dy_a * cos + dy_b * sin", "dy_a * cos - dy_b * sin"),
+        ("da = dy_a * cos + dy_b * sin", "da = dy_a * cos"), ("np.stack([da, db], axis=-1)", "np.concatenate([da, db], axis=-1)"),
+    ],
 }  # fmt: skip
 
 

@@ -117,6 +117,20 @@ HINTS = {
             "The line for dWx shows how; h_before is h_{t−1}, (B, k).",
         ],
     },
+    "08_rotary": {
+        "da": [
+            "Change a alone: which of a′ and b′ change, and how fast? Both have a gradient, dy_a and dy_b.",
+            "The chain rule sums over the two paths, each with its slope: cos φ and …?",
+        ],
+        "db": [
+            "The same for b. One of the two slopes is negative.",
+            "Compare da and db with the forward: by which angle have dy_a and dy_b been turned?",
+        ],
+        "dx": [
+            "da and db go back to the places that a and b were taken from: even ones and odd ones.",
+            "np.stack([…], axis=-1) puts each da next to its db, (…, T, m/2, 2); x.shape is what you want.",
+        ],
+    },
 }
 
 EXERCISES = {stem: [Blank(f"{stem[3:]}.backward", hints, command)] for stem, hints in HINTS.items()}
