@@ -113,7 +113,7 @@ def test_twins_agree_with_their_formulas(device, name, shape, rng):
         pytest.skip("no row: an error, in the test of what is left to the formula")
     if shape == cases.LARGE and device.name == "simulated":
         shape = 3, 5, 700                                # more than one block's worth of threads in a row
-    options = {"eps": 0.1} if name == "layer_norm" else {}       # with one number in a row, r = 1/√ε magnifies rounding
+    options = {"eps": 0.1} if "norm" in name else {}       # with one number in a row, r = 1/√ε magnifies rounding
     agree(device, name, rng, *of_rows(name, rng, shape), **options)
 
 
@@ -217,6 +217,19 @@ def test_gelu_by_tanh(device, rng):
     agree(device, "gelu", rng, 4 * normal(rng, 40, 41), approximate=True)
 
 
+@pytest.mark.parametrize("halves", [False, True])
+def test_rotary_of_heads_as_a_layer_splits_them(device, halves, rng):
+    def split(xp, x):
+        return xp.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2)
+
+    heads = normal(rng, 3, 4, 5, 6)
+    agree(device, "rotary", rng, heads, first=3, base=100.0, halves=halves, change=split)
+    agree(device, "rotary", rng, heads, first=10**6, halves=halves)      # φ in float32 would be off by 1/16
+    y, backward = device.call("rotary", split(device.library, device.to(heads)))
+    for joined in (y, backward(y)):
+        assert joined.swapaxes(1, 2).flags.c_contiguous                  # so that they are joined without a copy
+
+
 def test_mean_pool_of_all_words_of_some_and_of_none(device, rng):
     agree(device, "mean_pool", rng, normal(rng, 5, 4))
     agree(device, "mean_pool", rng, normal(rng, 2, 3, 4), np.array([[False] * 3, [True, False, True]]))
@@ -271,6 +284,8 @@ def test_what_the_formula_refuses_on_the_cpu_is_nan_or_left_to_it(device, rng):
         (gpu.cross_entropy, (z, device.to(np.zeros(3, int)), None, 1.0)), (gpu.layer_norm, (nothing, nothing[0], nothing[0])),
         (gpu.mean_pool, (z[:0],)), (gpu.dropout, (z, z > 0, 1.0)), (gpu.masked_softmax, (z, z[:, :2] > 0)),
         (gpu.masked_softmax, (z.reshape(1, 1, 1, 3, 5), z > 0)), (gpu.attention, (z, z, z, None, z[0, 0])),
+        (gpu.rms_norm, (nothing, nothing[0])), (gpu.rotary, (z,)), (gpu.rotary, (table, 0, 0.0)), (gpu.rotary, (table, z[0, 0])),
+        (gpu.rotary, (z.reshape(1, 1, 1, 5, 3)[..., :2],)),
     ]:  # fmt: skip
         assert twin(*arguments) is NotImplemented
 
@@ -294,6 +309,7 @@ def test_special_numbers_come_out_as_in_the_formula(device, name, special, rng):
 LAUNCHES = {                                             # forward, backward
     "relu": (1, 1), "gelu": (1, 1), "softmax": (1, 1), "residual_relu": (1, 1), "layer_norm": (1, 1), "masked_softmax": (1, 1),
     "dropout": (1, 1), "cross_entropy": (2, 1), "embedding": (1, 1), "mean_pool": (1, 1), "attention": (1, 2),
+    "silu": (1, 1), "swiglu": (1, 1), "rms_norm": (1, 1), "rotary": (1, 1),
 }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from mini_tf.types import Array, Backward
 
 import numpy as np
 
-EPS = 1e-5                   # of layer norm, as in the op
+EPS = 1e-5                   # of the norms, as in the ops
 THREADS = 256                # of a block, where a row does not decide it
 BLOCKS = 2048                # at most, for functions of each entry: more than run at a time
 COLUMNS = 8                  # of which a block adds up the rows, as in blocks.cu
@@ -83,6 +83,49 @@ def gelu(x: Array, approximate: bool = False) -> tuple[Array, Backward]:
         return dx
 
     return y, backward
+
+
+def silu(x: Array) -> tuple[Array, Backward]:
+    x, y = contiguous(x), empty(x.shape)
+    on_entries("silu", y.size, x, y.size, y)
+
+    def backward(dy):                                    # keeps x
+        dx = empty(x.shape)
+        on_entries("silu_backward", x.size, x, as_gradient(dy, x.shape), x.size, dx)
+        return dx
+
+    return y, backward
+
+
+def swiglu(gate: Array, x: Array) -> tuple[Array, Backward]:
+    gate, x, y = contiguous(gate), contiguous(x), empty(x.shape)
+    on_entries("swiglu", y.size, gate, x, y.size, y)
+
+    def backward(dy):                                    # keeps gate, x
+        dgate, dx = empty(x.shape), empty(x.shape)
+        on_entries("swiglu_backward", x.size, gate, x, as_gradient(dy, x.shape), x.size, dgate, dx)
+        return dgate, dx
+
+    return y, backward
+
+
+def rotary(
+    x: Array, first: int = 0, base: float = 10000.0, halves: bool = False
+) -> tuple[Array, Backward] | NotImplementedType:
+    shape, (B, H, T, m) = x.shape, four(x.shape)
+    if len(shape) > 4 or m % 2 or not isinstance(first, int) or not base > 0:
+        return NotImplemented
+    options = int(first), float(base), int(halves), H, T, m, B * T * m // 2
+
+    def turned(x, sign):
+        y = laid_out_as(x, shape)
+        on_entries("rotary", options[-1], *with_strides(x), sign, *options, *with_strides(y))
+        return y
+
+    def backward(dy):                                    # keeps the shape of x
+        return turned(as_gradient(dy, shape, vectors), -1.0)
+
+    return turned(vectors(x), 1.0), backward
 
 
 def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Backward]:
@@ -210,6 +253,23 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = EPS) -> tuple[A
         inputs = x, as_gradient(dy, x.shape), gamma, mean, r
         launch("layer_norm_backward", blocks, THREADS, *inputs, rows, n, dx, dgamma, dbeta)
         return dx, dgamma, dbeta
+
+    return y, backward
+
+
+def rms_norm(x: Array, gamma: Array, eps: float = EPS) -> tuple[Array, Backward] | NotImplementedType:
+    n = x.shape[-1]
+    if n == 0:
+        return NotImplemented
+    x, gamma, y, rows = contiguous(x), contiguous(gamma), empty(x.shape), rows_in(x)
+    r = empty((rows,))
+    launch("rms_norm", rows, threads_for(n), x, gamma, float(eps), n, y, r)
+
+    def backward(dy):                                    # keeps x, r, gamma
+        dx, dgamma = empty(x.shape), empty((n,))
+        inputs = x, as_gradient(dy, x.shape), gamma, r
+        launch("rms_norm_backward", -(-n // COLUMNS) + rows, THREADS, *inputs, rows, n, dx, dgamma)
+        return dx, dgamma
 
     return y, backward
 

@@ -67,6 +67,52 @@ __global__ void layer_norm_backward(
     for IN_ROW(i, n) dx[i] = r_here * (dy[i] * gamma[i] - g - (x[i] - mu) * r_here * with_normal);
 }
 
+// y = γ·x̂,  x̂ = x·r,  r = 1/√(mean(x²) + ε)
+__global__ void rms_norm(const float* x, const float* gamma, double eps, long long n, float* y, float* r) {
+    x += blockIdx.x * n;
+    y += blockIdx.x * n;
+    float squares = 0;
+    for IN_ROW(i, n) squares += x[i] * x[i];
+    const float r_here = 1 / sqrtf(block_sum(squares) / n + (float)eps);
+    for IN_ROW(i, n) y[i] = gamma[i] * (x[i] * r_here);
+    if (threadIdx.x == 0) r[blockIdx.x] = r_here;
+}
+
+// dγ = Σ dy·x̂  over the rows
+__device__ void rms_norm_columns(
+    const float* x, const float* dy, const float* r, long long rows, long long n, float* dgamma
+) {
+    const long long i = (long long)blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
+    float sum = 0;
+    if (i < n) {
+        #pragma unroll 4
+        for (long long row = threadIdx.x / COLUMNS; row < rows; row += blockDim.x / COLUMNS)
+            sum += dy[row * n + i] * (x[row * n + i] * r[row]);
+    }
+    sum = sum_over_column(sum);
+    if (threadIdx.x < COLUMNS && i < n) dgamma[i] = sum;
+}
+
+// With g = dy·γ:  dx = r·(g − x̂·mean(g·x̂)).  Blocks as for layer_norm_backward.
+__global__ void rms_norm_backward(
+    const float* x, const float* dy, const float* gamma, const float* r, long long rows, long long n,
+    float* dx, float* dgamma
+) {
+    const long long row = blockIdx.x - (n + COLUMNS - 1) / COLUMNS;
+    if (row < 0) {
+        rms_norm_columns(x, dy, r, rows, n, dgamma);
+        return;
+    }
+    x += row * n;
+    dy += row * n;
+    dx += row * n;
+    const float r_here = r[row];
+    float with_normal = 0;
+    for IN_ROW(i, n) with_normal += dy[i] * gamma[i] * (x[i] * r_here);
+    with_normal = block_sum(with_normal) / n;
+    for IN_ROW(i, n) dx[i] = r_here * (dy[i] * gamma[i] - x[i] * r_here * with_normal);
+}
+
 // y = exp(z − max z) / Σ exp(z − max z)
 __global__ void softmax(const float* z, long long n, float* y) {
     z += blockIdx.x * n;
