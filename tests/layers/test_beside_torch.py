@@ -1,4 +1,4 @@
-"""Attention, the layers of a transformer, and the whole Translator, beside PyTorch's: same weights, outputs, gradients.
+"""Attention, layers of transformers, and the whole Translator, beside PyTorch's: same weights, outputs, gradients.
 
 PyTorch is a peer and no dependency: without it these tests are skipped. All in float64, so that the only differences
 are those of rounding, and a small wrong term cannot hide.
@@ -16,6 +16,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed; it is onl
 from tests.bench import torch_translator  # noqa: E402
 from tests.bench.torch_translator import in_our_names  # noqa: E402
 from tests.cases import cases  # noqa: E402
+from tests.ops.test_beside_torch import turned  # noqa: E402
+
+from torch.nn import functional as F  # noqa: E402
 
 n, H, m, f = 12, 3, 4, 20
 B, T, S = 3, 5, 7
@@ -153,6 +156,41 @@ def test_decoder_layer(rng, norm, activation, padding):
     y_torch = theirs(x_torch, z_torch, tgt_mask=masks["attn_mask"], tgt_key_padding_mask=masks.get("key_padding_mask"),
                      memory_key_padding_mask=z_masks.get("key_padding_mask"))  # fmt: skip
     assert_same_results(ours, theirs, ours(x, z, mask, z_mask), y_torch, rng, x=x_torch, z=z_torch)
+
+
+def llama_layer(x, W, eps, base):
+    """y of Llama's layer by PyTorch's functions, W the weights in our names"""
+
+    def norm(x, name):
+        return F.rms_norm(x, (n,), W[f"{name}.gamma"], eps)
+
+    def heads(x, name):
+        return (x @ W[f"attention.{name}.W"]).unflatten(-1, (-1, m)).transpose(1, 2)
+
+    z = norm(x, "attention_norm")
+    query, key, value = (heads(z, name) for name in ("query", "key", "value"))
+    Y = F.scaled_dot_product_attention(turned(query, 0, base), turned(key, 0, base), value, is_causal=True, enable_gqa=True)
+    x = x + Y.transpose(1, 2).flatten(-2) @ W["attention.output.W"]
+    z = norm(x, "feed_forward_norm")
+    h = F.silu(z @ W["feed_forward.gate.W"]) * (z @ W["feed_forward.inner.W"])
+    return x + h @ W["feed_forward.outer.W"]
+
+
+@pytest.mark.parametrize("G", [1, 2, 4])
+def test_llama_layer(rng, G):
+    ours = TransformerLayer(n, 4, m, rng, relu=False, norm="before", rms=True, eps=1e-6, G=G, rotary=50.0, scale=m**-0.5,
+                            f=f, activation="swiglu", plain=True, dtype=np.float64)  # fmt: skip
+    randomize(ours.parameters(), rng)
+    W = {name: torch.tensor(parameter.data, requires_grad=True) for name, parameter in ours.parameters().items()}
+    x, x_torch = random(rng, B, T, n)
+    (y, backward), y_torch = ours(x, CAUSAL), llama_layer(x_torch, W, 1e-6, 50.0)
+    dy, dy_torch = random(rng, *y.shape)
+    y_torch.backward(dy_torch)
+    for name, found, theirs in [("y", y, y_torch), ("dx", backward(dy), x_torch.grad)]:
+        np.testing.assert_allclose(found, theirs.detach(), rtol=1e-12, atol=1e-12, err_msg=name)
+    for name, parameter in ours.parameters().items():
+        assert abs(parameter.grad).max() > 1e-4, f"{name}: almost 0, nothing is tested"
+        np.testing.assert_allclose(parameter.grad, W[name].grad, rtol=1e-12, atol=1e-12, err_msg=f"gradient of {name}")
 
 
 @pytest.mark.parametrize("bias", cases([True], [False]))
