@@ -123,6 +123,10 @@ MISTAKES = {
         ("dy_b * cos - dy_a * sin", "dy_b * cos + dy_a * sin"), ("dy_a * cos + dy_b * sin", "dy_a * cos - dy_b * sin"),
         ("da = dy_a * cos + dy_b * sin", "da = dy_a * cos"), ("np.stack([da, db], axis=-1)", "np.concatenate([da, db], axis=-1)"),
     ],
+    "09_rms_norm": [
+        (" - dr * r**3 * x / n", ""), (" * x / n", " * x"), ("dr * r**3", "dr * r**2"), ("r * dnormal - ", "dnormal - "),
+        ("dnormal = dy * gamma", "dnormal = dy"), ("(dy * normal).sum", "dy.sum"), ("(dnormal * x).sum(-1, keepdims=True)", "dnormal * x"),
+    ],
 }  # fmt: skip
 
 

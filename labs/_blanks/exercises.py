@@ -131,6 +131,21 @@ HINTS = {
             "np.stack([…], axis=-1) puts each da next to its db, (…, T, m/2, 2); x.shape is what you want.",
         ],
     },
+    "09_rms_norm": {
+        "dgamma": ["The same γ_i multiplies x̂_i in every row: what is ∂y_i/∂γ_i there?", "Sum over `leading`."],
+        "dnormal": ["One step back, from y to x̂: y_i = γ_i·x̂_i.", "x̂_i moves y_i alone. How fast?"],
+        "dr": [
+            "Now x̂_i = x_i·r. Take r as a variable, as if x were fixed: how fast does x̂_i change with it?",
+            "All n entries of the row use the same r, so its gradient is a sum over the last axis; keepdims=True "
+            "keeps it (…, 1).",
+        ],
+        "dx": [
+            "x_j was used twice. First in x̂_j = x_j·r, with r held fixed.",
+            "Then in r = (mean(x²) + ε)^(−1/2): the derivative of the power, times that of mean(x²), which is 2·x_j/n. "
+            "Write it as a power of r, times x_j/n.",
+            "dx is the sum of both: dnormal times the slope of the first, and dr times that of the second.",
+        ],
+    },
 }
 
 EXERCISES = {stem: [Blank(f"{stem[3:]}.backward", hints, command)] for stem, hints in HINTS.items()}
