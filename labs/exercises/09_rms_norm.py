@@ -55,7 +55,7 @@ def rms_norm(x, gamma, eps=1e-5):
 
 # To think about
 #
-# a) Double every x of a row. What happens to y? (Leave ε out of it.) What does that say about Σ_j x_j·dx_j, the slope of
-#    the loss along x itself? Find it in your formula.
+# a) Double every x of a row. What happens to y? (Leave ε out of it.) What does that say about Σ_j x_j·dx_j, the slope
+#    of the loss along x itself? Find it in your formula.
 # b) Put dr into dx, and write it with x̂ and a mean. Which term of layer norm's dx (exercise 3) is not there, and why?
 # c) Layer norm is x − mean(x), followed by an RMS norm. So how do you get layer norm's dx from a call of this backward?
