@@ -211,6 +211,10 @@ class _Library(types.ModuleType):
         launched()
         return StrictArray(erf(_unwrap(x)))
 
+    def repeat(self, array, repeats, axis):
+        launched(array.shape[axis])                      # CuPy copies one slice after the other
+        return StrictArray(np.repeat(_unwrap(array), repeats, axis))
+
     def __getattr__(self, name):
         function = getattr(np, name)
         if isinstance(function, np.ufunc):

@@ -15,7 +15,7 @@ from tests.strict import counting, strict
 import numpy as np
 import pytest
 
-MOST = {"quick": 60, "gpt": 90, "lab": 140, "llama": 250}              # launches of forward and backward
+MOST = {"quick": 60, "gpt": 90, "lab": 140, "llama": 280}              # launches of forward and backward
 DROPOUTS = {"quick": 0, "gpt": 5, "lab": 0, "llama": 0}              # in training each is three more: its mask, forward, backward
 WORDS, T = 30, 5
 
