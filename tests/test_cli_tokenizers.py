@@ -124,9 +124,9 @@ def test_every_language_model_reads_them(tokenizer, preset, mini_tf):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--tokenizer", "letters"], "tokenizer is 'letters', expected words, characters or, with a number of pieces"),
+        (["--tokenizer", "letters"], "tokenizer is 'letters', expected words, characters, a file or, with a number of pieces"),
         (["--tokenizer", "bpe:99"], "the N of tokenizer=bpe:N is 99, expected a whole number of at least 256"),
-        (["--set", "tokenizer=bpe"], "tokenizer is 'bpe', expected words, characters or"),
+        (["--set", "tokenizer=bpe"], "tokenizer is 'bpe', expected words, characters, a file or"),
         (["--preset", "fill", "--tokenizer", "characters"], "fill has no option tokenizer"),
         (["--tokenizer", "characters", "--set", "n=200"], "characters; expected n < "),
         (["--tokenizer", "characters", "--set", "T=9000"], "characters, too few: its training"),

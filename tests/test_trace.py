@@ -20,7 +20,7 @@ def test_the_calls_of_a_model(rng):
     assert inside.line.startswith("mini_tf/ops/attention.py:")
     assert [parent.name for parent in inside.parents] == [
         "LanguageTransformer.loss", "Trunk", "Trunk.from_vectors", "TransformerLayer", "TransformerLayer.branch",
-        "MultiHeadAttention", "MultiHeadAttention.across", "attention",
+        "MultiHeadAttention", "MultiHeadAttention.across", "MultiHeadAttention.attend", "attention",
     ]  # fmt: skip
     ended = sorted((call for call in calls if call.ended is not None), key=lambda call: call.ended)
     assert ended[0].name == "cross_entropy"

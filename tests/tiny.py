@@ -16,7 +16,7 @@ from mini_tf.training.runner import train as train_preset
 import numpy as np
 
 NAMES = list(PRESETS)
-SIZES = {"T": 6, "L": 1, "H": 2, "m": 4, "f": 8, "k": 6, "dropout": 0.2, "word_dropout": 0.2}
+SIZES = {"T": 6, "L": 1, "H": 2, "G": 1, "m": 4, "f": 8, "k": 6, "dropout": 0.2, "word_dropout": 0.2}
 SUBJECTS = {"je": "I", "tu": "you", "nous": "we", "elles": "they"}
 VERBS = {"vois": "see", "veux": "want", "cherche": "seek", "aime": "like"}
 THINGS = {"le chat": "the cat", "la mer": "the sea", "un livre": "a book", "tout": "all"}

@@ -67,7 +67,7 @@ def _with_defaults(model_type: type, options: dict[str, Any]) -> dict[str, Any]:
 def _products(options: dict[str, Any]) -> list[tuple[str, ...]]:
     """The names of sizes whose product is at most the number of parameters of a model with these options"""
     products: list[tuple[str, ...]] = [
-        ("L", "n", "H", "m"), ("L", "n", "f"), ("n", "c"), ("n", "classes"), ("n", "source_words"),
+        ("L", "n", "H", "m"), ("L", "n", "f"), ("L", "n", "lora"), ("n", "c"), ("n", "classes"), ("n", "source_words"),
         ("n", "target_words"), ("blocks", "n", "k") if "blocks" in options else ("c", "k"),
     ]  # fmt: skip
     if "target_words" in options:

@@ -33,8 +33,10 @@ def check_tokenizer(name: str) -> None:
 
 
 def is_file(name: str) -> bool:
-    """True for the path of a pretrained model's tokenizer"""
-    return name not in WHOLE and not BPE.fullmatch(str(name)) and Path(name).exists()
+    """True for the path of a pretrained model's tokenizer: a file, or a folder that has one"""
+    if not isinstance(name, str) or not name or name in WHOLE or BPE.fullmatch(name):
+        return False
+    return Path(name).is_file() or (Path(name) / "tokenizer.json").is_file()
 
 
 def unit_of(name: str) -> str:

@@ -261,5 +261,5 @@ def test_consecutive_windows(rng):
     assert second.tolist() == [[3, 4, 5, 6], [14, 15, 16, 17]]
     assert third.tolist() == [[6, 7, 8, 9], [17, 18, 19, 20]]
     assert fourth.tolist() == [[1, 2, 3, 4], [12, 13, 14, 15]]           # after the pieces' end: from the start, one word on
-    with pytest.raises(UserError, match=r"has 7 words, expected at least 8: a window of T \+ 1 = 4 words in each of 2"):
+    with pytest.raises(UserError, match=r"has 7 tokens, expected at least 8: a window of T \+ 1 = 4 tokens in each of 2"):
         ConsecutiveWindows(ids[:7], 3, 2)

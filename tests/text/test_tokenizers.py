@@ -32,7 +32,7 @@ def test_tokenizers_by_name():
 
 @pytest.mark.parametrize("name", ["word", "", "bpe", "bpe:", "bpe:-1", "bpe:1e3", "bpe:5.0", "BPE:512", None, 7])
 def test_other_names_are_refused(name):
-    with pytest.raises(UserError, match="expected words, characters or, with a number of pieces, bpe:512"):
+    with pytest.raises(UserError, match="expected words, characters, a file or, with a number of pieces, bpe:512"):
         new_tokenizer(name, "", "")
 
 

@@ -28,7 +28,7 @@ def test_a_preset_trains_a_model_that_has_its_options(name):
     preset = preset_named(name)
     assert set(preset.model) <= set(options_of(preset))
     assert preset.model_type.__name__ in {
-        "LanguageTransformer", "FixedWindowModel", "RecurrentModel", "GPT", "GPT2", "PointerTransformer", "Translator", "Classifier",
+        "LanguageTransformer", "FixedWindowModel", "RecurrentModel", "GPT", "GPT2", "Llama", "PointerTransformer", "Translator", "Classifier",
         "MaskedWordModel", "RecurrentTranslator",
     }  # fmt: skip
 

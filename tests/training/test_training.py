@@ -187,7 +187,7 @@ def test_windows_are_consecutive_words_each_once_a_round():
 
 def test_a_batch_larger_than_the_text_is_the_whole_text():
     assert next(RandomWindows(np.arange(6), T=3, batch=50, seed=0)).shape == (3, 4)
-    with pytest.raises(UserError, match="has 3 words, expected more than T = 3"):
+    with pytest.raises(UserError, match="has 3 tokens, expected more than T = 3"):
         RandomWindows(np.arange(3), T=3, batch=5)
 
 
