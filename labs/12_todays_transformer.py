@@ -2,8 +2,8 @@
 # # Lab 12: today's transformer, in six steps
 #
 # Most of today's open language models are stacks of Llama's layer or of one much like it (Touvron et al. 2023,
-# arXiv:2302.13971). Six changes lead to it from the layer of Lab 07 (ESE-2000 Lab 6,
-# <https://dsd.seas.upenn.edu/lab6>):
+# arXiv:2302.13971, and with shared keys and values arXiv:2307.09288). Six changes lead to it from the layer of Lab 07
+# (ESE-2000 Lab 6, <https://dsd.seas.upenn.edu/lab6>):
 #
 # | change | source |
 # | --- | --- |

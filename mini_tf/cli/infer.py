@@ -30,7 +30,7 @@ def generate(
     top_k: Annotated[int | None, typer.Option(help="choose among the k most probable words only", min=1)] = None,
     top_p: Annotated[
         float | None,
-        typer.Option(help="choose only among the most probable words that together have the probability p, such as 0.9"),
+        typer.Option(help="choose only among the most probable words, of probability p together, such as 0.9"),
     ] = None,
     argmax: Annotated[bool, typer.Option("--argmax", help="always the most probable word")] = False,
     unknown: Annotated[options.Unknown, typer.Option(help="words the model does not know")] = options.Unknown.error,
