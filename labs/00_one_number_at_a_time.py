@@ -5,9 +5,9 @@
 # (<https://karpathy.github.io/2026/02/12/microgpt/>), both by A. Karpathy: the idea is his, the code our own.
 #
 # In micrograd every number remembers which numbers it was made from, and a sweep back through that graph finds all
-# gradients. mini_tf has no such graph: its ops work on whole arrays, each with a backward written by hand. This lab
-# leads from one to the other: a tiny GPT is trained in a graph of numbers, the sweep turns into loops and the loops
-# into products of matrices, until the same GPT is built from ops, with the same gradients.
+# gradients. mini_tf has no such graph: its ops work on whole arrays, and each has a backward written by hand. This lab
+# leads from one to the other: a tiny GPT is trained in a graph of numbers; the sweep becomes loops, and the loops
+# become products of matrices; at the end the same GPT is built from ops, with the same gradients.
 #
 # Letters: **T** characters read, **n** size of a vector, **c** different characters; `dx` is the gradient of the loss
 # with respect to x. It takes half a minute on one CPU core, 10 seconds with `--quick`.
@@ -30,7 +30,7 @@ QUICK = quick_mode("Lab 00: from a graph of single numbers to ops with a backwar
 # ## 1. Numbers that remember
 #
 # A `Number` knows its value, the numbers it was made from, and its slope with respect to each. The slopes of a sum are
-# 1; in a product, the slope for one factor is the other factor.
+# 1; a product's slope with respect to one factor is the other factor.
 
 # %%
 class Number:
@@ -113,9 +113,9 @@ show(lab_00.graph(names, loss), "00_neuron")
 # %% [markdown]
 # ## 2. A GPT in single numbers
 #
-# One layer of a GPT that reads a name and predicts each next letter: vectors for letters (E) and places (P), attention
-# and feed-forward, each with a norm in front and a residual around it, and a readout (R). It needs no mask, because at
-# letter t the later keys do not exist yet.
+# This is a GPT of one layer, which reads a name and predicts each next letter: vectors for letters (E) and places (P),
+# attention and feed-forward, each with a norm in front and a residual around it, and a readout (R). It needs no mask,
+# because at letter t the later keys do not exist yet.
 
 # %%
 def dot(a, b):
@@ -194,10 +194,10 @@ expect("mean of the last epoch", below(1.2), means[-1], quick=below(2.3), form="
 # %% [markdown]
 # ## 3. The sweep, written down
 #
-# It learns. But every name builds the same graph again, the same sums of the same products, with other values. If the
-# graph is known beforehand, then so is the sweep through it, and can be written down once, as code. Take `linear` for T
-# letters, $Y_{tj} = \sum_i X_{ti} W_{ij}$: the sweep comes to each product $X_{ti} W_{ij}$, whose gradient is
-# $dY_{tj}$, and adds to the gradient of each factor $dY_{tj}$ times the other.
+# It learns. But every step builds the same kind of graph again, the same sums of the same products, with other values.
+# If the graph is known beforehand, so is the sweep through it, which can then be written down once, as code. Take
+# `linear` for T letters, $Y_{tj} = \sum_i X_{ti} W_{ij}$. The sweep comes to each product $X_{ti} W_{ij}$, whose
+# gradient is $dY_{tj}$. To the gradient of each factor it adds $dY_{tj}$ times the other factor.
 
 # %%
 def linear_in_loops(X, W):
@@ -217,10 +217,10 @@ def linear_in_loops(X, W):
     return Y, backward
 
 # %% [markdown]
-# Next, vectors instead of the loops over i and j. For one letter, with a row x of X and a row dy of dY,
-# $dx_i = \sum_j W_{ij}\,dy_j$ is `W @ dy`, and all $x_i\,dy_j$ are the outer product of x and dy. dW is a sum of outer
-# products, because every letter uses the same W. Last, matrices instead of the loop over t: dX is `dY @ W.T`. And what
-# is $dW_{ij} = \sum_t X_{ti}\,dY_{tj}$?
+# Next, vectors replace the loops over i and j. For one letter, with a row x of X and a row dy of dY,
+# $dx_i = \sum_j W_{ij}\,dy_j$ is `W @ dy`, and all $x_i\,dy_j$ together are the outer product of x and dy. dW is a sum
+# of outer products, because every letter uses the same W. Last, matrices replace the loop over t: dX is `dY @ W.T`.
+# And what is $dW_{ij} = \sum_t X_{ti}\,dY_{tj}$?
 
 # %%
 def linear_by_rows(X, W):
@@ -245,10 +245,10 @@ def linear_at_once(X, W):
     return X @ W, backward
 
 # %% [markdown]
-# So $dW = X^\top dY$ is the rule of section 1: a weight's gradient is a sum over its uses, here the T letters. These
-# lines are `ops.linear` (`mini_tf/ops/linear.py`), which also has a bias.
+# So $dW = X^\top dY$ is the rule of section 1: a weight's gradient is a sum over its uses, here the T letters. This
+# is `ops.linear` (`mini_tf/ops/linear.py`), but for its bias.
 #
-# In softmax, $y_i = e_i/s$ with $e_i = \exp z_i$ and $s = \sum_j e_j$, the sweep comes to s first, which every $y_j$
+# Softmax is $y_i = e_i/s$ with $e_i = \exp z_i$ and $s = \sum_j e_j$. The sweep comes first to s, which every $y_j$
 # uses, then to $e_i$, which $y_i$ and s use, then to $z_i$:
 #
 # $$
@@ -256,8 +256,8 @@ def linear_at_once(X, W):
 # dz_i = de_i \cdot e_i = y_i \Bigl(dy_i - \sum_j dy_j\,y_j\Bigr)
 # $$
 #
-# `ops.softmax` also subtracts the largest z of each row, so that exp cannot overflow. **Expect** the graph's gradients
-# from all of these, but for rounding. (To start the graph's sweep from any dY, take $\sum dY \cdot Y$ as the loss.)
+# `ops.softmax` also subtracts the largest z of each row, so that exp cannot overflow. **Expect** all of these to give
+# the graph's gradients, up to rounding. (To start the graph's sweep from any dY, take $\sum dY \cdot Y$ as the loss.)
 
 # %%
 def softmax_at_once(Z):
@@ -297,10 +297,10 @@ for name, f in {"at once": softmax_at_once, "ops.softmax": ops.softmax}.items():
 # %% [markdown]
 # ## 4. The same GPT from ops
 #
-# An op is `y, backward = op(x, …)` with `dx, … = backward(dy)`. The model's backward calls those of its ops, last one
-# first, as the sweep does. Where the sweep adds up the uses of a number, we write the sum: x goes into a norm and past
-# it, and what the first norm returns goes into queries, keys and values. **Expect** the same loss and the same
-# gradients for random parameters from five seeds, each with another name.
+# An op is `y, backward = op(x, …)` with `dx, … = backward(dy)`. The model's backward calls those of its ops, the last
+# one first, as the sweep does. Where the sweep adds up the uses of a number, we write the sum: x goes both into a norm
+# and past it, and what the first norm returns goes into queries, keys and values. **Expect** the same loss and the same
+# gradients, for random parameters from five seeds, each with another name.
 
 # %%
 def gpt_of_ops(parameters, ids):
@@ -351,8 +351,8 @@ expect("loss and gradients, largest difference", at_most(1e-12), max(off), form=
 # %% [markdown]
 # ## 5. What the graph costs
 #
-# First `linear` alone, forward and backward, at each step of section 3; then the GPT on one name, with ever larger
-# vectors. All of them do the same multiplications. How many times faster are the ops?
+# First `linear` alone, forward and backward, at each stage of section 3; then the GPT on one name, with larger and
+# larger vectors. Graph and ops do nearly the same multiplications. How many times faster are the ops?
 
 # %%
 def milliseconds(f, *arguments, runs=50):
@@ -384,9 +384,9 @@ expect(f"GPT, n = {n}: graph / ops", above(1000), rows[n][-1], quick=None, form=
 show(lab_00.costs(steps, list(rows), *np.array(list(rows.values()))[:, 1:3].T), "00_costs")
 
 # %% [markdown]
-# Tens to hundreds of times at n = 8, thousands of times at n = 64, where the graph has nearly a million numbers. From
-# the graph to the loops, the objects that remember each product are gone; from the loops to `ops.linear`, Python's step
-# from one product to the next. What is left is the arithmetic.
+# The ops are tens to hundreds of times faster at n = 8, and thousands of times at n = 64, where the graph has nearly a
+# million numbers. The loops do without the objects that remember each product; `ops.linear` also does without
+# Python between one product and the next. What is left is the arithmetic.
 #
 # ## What to remember
 #
@@ -394,6 +394,7 @@ show(lab_00.costs(steps, list(rows), *np.array(list(rows.values()))[:, 1:3].T), 
 # - An op's backward is the sweep through its part of the graph, written down beforehand. Both are the same chain rule;
 #   what the op saves is the bookkeeping.
 # - The graph differentiates any formula by itself. A backward written by hand can be wrong, so mini_tf has a checker
-#   (`mini-tf gradcheck`, Lab 10). PyTorch is in between: a graph, but of ops, whose backwards were written by hand.
+#   (`mini-tf gradcheck`, Lab 10). PyTorch is in between: it has a graph, but of ops, whose backwards people wrote.
 #
-# **Try:** let the trained GPT write names. Use E transposed as the readout of both: where do its two gradients meet?
+# **Try:** let the trained GPT write names. Use E transposed as the readout in both GPTs: where do its two gradients
+# meet?

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Lab 12: today's transformer, in six steps
 #
-# Most open language models of today are stacks of one kind of layer, Llama's (Touvron et al. 2023, arXiv:2302.13971).
-# Six changes lead to it from the layer of Lab 07 (ESE-2000 Lab 6, <https://dsd.seas.upenn.edu/lab6>):
+# Most of today's open language models are stacks of Llama's layer or of one much like it (Touvron et al. 2023,
+# arXiv:2302.13971, and with shared keys and values arXiv:2307.09288). Six changes lead to it from the layer of Lab 07
+# (ESE-2000 Lab 6, <https://dsd.seas.upenn.edu/lab6>):
 #
 # | change | source |
 # | --- | --- |
@@ -13,8 +14,8 @@
 # | SwiGLU instead of relu | Shazeer 2020, arXiv:2002.05202 |
 # | heads that share keys and values | Ainslie et al. 2023, arXiv:2305.13245 |
 #
-# The last four bring new functions: sections 1 to 4 derive their gradients. Section 5 makes one change after another,
-# trains after each on the same letters, and measures what it brings in loss, time and memory.
+# The last four need new functions, whose gradients sections 1 to 4 derive. Section 5 makes one change after another,
+# trains a model after each on the same letters, and measures what the change brings in loss, time and memory.
 #
 # Letters: **B** batch, **T** history length, **n** size of a vector, **L** layers, **H** heads of queries, **G** heads
 # of keys and values, **m** size of a head, **f** hidden units of feed-forward.
@@ -65,17 +66,18 @@ def check(f, *inputs):
 # y = \gamma \cdot \hat x, \qquad \hat x = r\,x, \qquad r = \frac{1}{\sqrt{\overline{x^2} + \epsilon}}
 # $$
 #
-# with a bar for the mean over a word's n entries. Layer norm also subtracts $\bar x$ and adds β, so its gradient (Lab
-# 07) has three paths: directly, through r, and through the mean. Here the third is missing. Change x by a small dx:
+# with a bar for the mean over a word's n entries. Layer norm also subtracts $\bar x$ and adds β. Its gradient (Lab 07)
+# takes three paths: directly, through r, and through the mean. Here the third is missing. Let x change by a small
+# $\delta x$:
 #
 # $$
-# dr = -r^3\,\overline{x\,dx} = -r^2\,\overline{\hat x\,dx}, \qquad
-# d\hat x_i = r\,dx_i + x_i\,dr = r\,\bigl(dx_i - \hat x_i\,\overline{\hat x\,dx}\bigr)
+# \delta r = -r^3\,\overline{x\,\delta x} = -r^2\,\overline{\hat x\,\delta x}, \qquad
+# \delta\hat x_i = r\,\delta x_i + x_i\,\delta r = r\,\bigl(\delta x_i - \hat x_i\,\overline{\hat x\,\delta x}\bigr)
 # $$
 #
-# This map is symmetric, so the backward applies it, too, to the gradient of $\hat x$: $g = dy \cdot \gamma$.
+# This linear map is symmetric, so it is its own backward: apply it to $g = dy \cdot \gamma$, the gradient of $\hat x$.
 #
-# Layer norm's output stays as it is if all entries of x are doubled, and if 5 is added to each. And RMSNorm's?
+# Layer norm's output does not change if all entries of x are doubled, nor if 5 is added to each. Does RMSNorm's?
 
 # %%
 def rms_norm(x, gamma, eps=1e-5):
@@ -100,18 +102,19 @@ expect("largest change of y for x + 5", above(0.5), abs(shifted - y).max(), form
 # %% [markdown]
 # ## 2. Rotary positions: turn queries and keys
 #
-# Lab 07 adds a vector of its position to each word. Here nothing is added. The m entries of each query and key are
-# taken as pairs, and pair i of the word at place t is turned by an angle, like the hand of a clock:
+# Lab 07 adds to each word a vector for its position. Here nothing is added. Instead, the m entries of each query and
+# key are taken in pairs, and pair i of the word at place t is rotated by an angle, like the hand of a clock:
 #
 # $$
 # R_\varphi = \begin{pmatrix} \cos\varphi & -\sin\varphi \\ \sin\varphi & \cos\varphi \end{pmatrix}, \qquad
 # \varphi = t \cdot 10000^{-2i/m}
 # $$
 #
-# A score is then a sum over pairs of $(R_\varphi q)^\top (R_\psi k) = q^\top R_{\psi - \varphi}\,k$: it depends on the
-# distance of query and key alone. And as $R^\top = R^{-1}$, the backward is to turn back, $dx = R_{-\varphi}\,dy$.
+# A score is then a sum over pairs of $(R_\varphi q)^\top (R_\psi k) = q^\top R_{\psi - \varphi}\,k$: positions enter it
+# only through the distance between query and key. And as $R^\top = R^{-1}$, the backward turns back:
+# $dx = R_{-\varphi}\,dy$.
 #
-# Guess: a query at place 3 scores a key at place 10. What becomes of that score if both stand 100 places later? And
+# Guess: a query at place 3 scores a key at place 10. What becomes of that score if both are moved 100 places on? And
 # what becomes of the length of a vector?
 
 # %%
@@ -148,14 +151,14 @@ scores = {"query = key, all pairs alike": hands @ hands.T, "a random query and k
 show(lab_12.rotary(hands, scores), "12_rotary")
 
 # %% [markdown]
-# On the right, three queries at different places see the same curve. With all pairs alike it falls with the distance,
-# on the whole; other queries and keys have other curves, and a model learns them. The fast pairs tell neighbours apart,
-# the slow ones near from far.
+# On the right, queries at three different places see the same curve. With all pairs alike it falls, on the whole, with
+# the distance; other queries and keys have other curves, which a model learns. The fast pairs tell neighbours apart,
+# the slow ones tell near from far.
 #
 # ## 3. SwiGLU: a gate for each hidden unit
 #
-# Feed-forward was $\text{relu}(x W_1)\,W_2$: a hidden unit is passed on if it is positive. In SwiGLU another product
-# decides, a gate with weights of its own:
+# So far, feed-forward was $\text{relu}(x W_1)\,W_2$: a hidden unit passes if it is positive. In SwiGLU a gate, with
+# weights of its own, decides:
 #
 # $$
 # \bigl(\text{silu}(x W_g) \cdot x W_1\bigr)\,W_2, \qquad \text{silu}(a) = a \cdot \sigma(a), \qquad
@@ -163,9 +166,10 @@ show(lab_12.rotary(hands, scores), "12_rotary")
 # $$
 #
 # where $\sigma(a) = 1/(1 + e^{-a})$. In the product of gate and hidden unit, each factor's gradient is dy times the
-# other. There are three matrices in place of two, so with $f = 8n/3$ instead of $4n$ it has as many parameters.
+# other factor. There are three matrices instead of two, so with $f = 8n/3$ instead of $4n$ the number of parameters is
+# the same.
 #
-# How much passes a gate of −5, 0, and 5? And what is silu's slope at 0?
+# How much does a gate of −5, 0 or 5 let through? And what is silu's slope at 0?
 
 # %%
 def swiglu(gate, x):
@@ -188,9 +192,9 @@ expect("slope at a gate of 0", 0.5, backward(np.ones(3))[0][1])
 # %% [markdown]
 # ## 4. Heads that share keys and values
 #
-# A model that writes keeps the keys and values of all words so far, its **cache**: $2\,L\,G\,m$ numbers for each word,
-# with G = H so far. Let each head of keys and values serve H/G heads of queries, and the cache shrinks to G/H of that.
-# The forward uses a key H/G times, so the backward adds up H/G gradients.
+# While it writes, a model keeps the keys and values of all words so far, its **cache**: $2\,L\,G\,m$ numbers for each
+# word, where until now G = H. Let each head of keys and values serve H/G heads of queries, and the cache shrinks to G/H
+# of its size. The forward uses each key H/G times, so the backward adds up H/G gradients.
 
 # %%
 def grouped_attention(query, key, value):
@@ -213,13 +217,13 @@ check(grouped_attention, *(rng.standard_normal((heads, 5, 4)) for heads in (6, 2
 # %% [markdown]
 # ## 5. The six steps
 #
-# The model reads Shakespeare and predicts each next letter; a letter is a word here, one of c = 65. It starts with six
-# of Lab 07's layers: attention alone, relu around it, layer norm after the sum, and positions added to the letters.
-# Each step changes one thing and keeps what was changed before. (The norm before comes with a last norm after all
-# layers, and in mini_tf with branches that start at 0.)
+# The model reads Shakespeare and predicts each next letter; letters take the place of words, and c = 65. At first it
+# has six of Lab 07's layers: attention alone, relu around it, layer norm after the sum, and positions added to the
+# letters. Each step changes one thing and keeps the changes before it. (The norm before each branch comes with a last
+# norm after all layers and, in mini_tf, with branches that start at 0.)
 #
 # All have nearly the same number of parameters. An attention has $4n^2$, a feed-forward with f = 4n has $8n^2$: so two
-# layers of both replace six of attention alone. With shared keys and values a layer has $n^2$ fewer, and f = 3n makes
+# layers with both replace six with attention alone. Shared keys and values save $n^2$ in each layer, and f = 3n makes
 # up for it.
 
 # %%
@@ -256,8 +260,9 @@ class LetterModel(CausalTransformer):
         self.trunk, self.A = Trunk(embedding, layers, T=T, positions=positions, norm=norm), Linear(n, c, bias=False)
 
 # %% [markdown]
-# The learning rate rises for a tenth of the steps to its peak and falls along a cosine. Each model is trained with two
-# peaks, 0.003 and 0.01, because what is right for one layer may be wrong for another; the better one counts.
+# The learning rate rises to its peak over the first tenth of the steps, then falls along a cosine. Each model is
+# trained with two peaks, 0.003 and 0.01, because the rate that is right for one kind of layer may be wrong for another;
+# the better one counts.
 
 # %%
 def train(options, rate, seed):
@@ -284,8 +289,8 @@ def spread(some):
     return f"{some.mean():.3f}" + (f" ± {some.std(ddof=1):.3f}" if len(some) > 1 else "")
 
 # %% [markdown]
-# Before you look: which step lowers the loss most? Which ones leave it as it is, and what are they good for? Which one
-# makes the higher rate the better one?
+# Before you look: which step lowers the loss most? Which ones hardly change it, and what are they good for? After which
+# one is the higher rate the better one?
 
 # %%
 losses, rows = {}, {}                                    # {step: (rates, seeds)}
@@ -313,27 +318,27 @@ small = max(abs(change) for change in (feed_forward - lab_07, rms - before, gate
 expect("1, 3, 5, 6: the largest change", below(0.1), small, quick=None, form="{:.2f}")
 
 # %% [markdown]
-# A single training of each does not say which small changes are real. `SEEDS = 5` gave, as mean and standard deviation
-# over other initial weights and batches:
+# A single run of each does not tell which of the small changes are real. `SEEDS = 5`, five runs with different initial
+# weights and batches, gave these means and standard deviations:
 #
 # | step | rate 0.003 | rate 0.01 | what the step changed |
 # | --- | --- | --- | --- |
 # | 0 Lab 07 | **2.425 ± 0.021** | 2.626 ± 0.377 | |
 # | 1 feed-forward | **2.434 ± 0.020** | 2.858 ± 0.185 | the same loss in less time, with a third of the cache |
-# | 2 norm before | 2.420 ± 0.021 | **2.301 ± 0.035** | −0.13, by way of the higher rate |
+# | 2 norm before | 2.420 ± 0.021 | **2.301 ± 0.035** | −0.13, thanks to the higher rate |
 # | 3 RMSNorm | 2.396 ± 0.029 | **2.277 ± 0.022** | −0.02, within the noise |
 # | 4 rotary | 2.203 ± 0.016 | **2.126 ± 0.012** | −0.15 |
 # | 5 SwiGLU | 2.187 ± 0.012 | **2.090 ± 0.019** | −0.04 |
 # | 6 shared keys | 2.185 ± 0.004 | **2.110 ± 0.013** | +0.02, hardly more than the noise; half the cache |
 #
-# A difference of two such means has a standard error of 0.01 to 0.02. Positions matter most: a letter depends on the
-# few before it, and a rotary head easily looks a fixed distance back, whatever the letters are. With the norm after the
-# sum, 0.01 is a gamble; with the norm before, it is the better rate. A part of step 2 is that branches start at 0: if
-# they do with the norm after, too (`attention.output.W.data[...] = 0`), step 1 reaches 2.393 ± 0.014 at 0.003, and
-# 2.592 ± 0.230 at 0.01.
+# The difference of two such means has a standard error of 0.01 to 0.02. Positions matter most: a letter depends on the
+# few before it, and a rotary head can easily look a fixed distance back, whatever the letters are. With the norm after
+# the sum, a rate of 0.01 is a gamble; with the norm before, it is the better one. Part of step 2 is that branches start
+# at 0: if they do so with the norm after (`attention.output.W.data[...] = 0`), step 1 reaches 2.393 ± 0.014 at 0.003,
+# and 2.592 ± 0.230 at 0.01.
 #
-# The last step is `models.Llama`. **Expect** the same names of parameters, and with the same numbers in them the same
-# logits.
+# The last step is `models.Llama`. **Expect** parameters with the same names and, once they hold the same numbers, the
+# same logits.
 
 # %%
 llama = Llama(model.trunk.embedding.table.data, T=T, L=2, H=H, G=H // 2, m=m, f=3 * n, tied=False)
@@ -345,9 +350,9 @@ off = abs(llama.logits_after_each(windows[:4, :-1]) - model.logits_after_each(wi
 expect("largest difference of their logits", 0, off)
 
 # %% [markdown]
-# And here is a trained one, if you have llama2.c's stories260K.bin and tok512.bin in the folder in which you run this
-# lab (<https://huggingface.co/karpathy/tinyllamas>): L = 5, n = 64, H = 8, G = 4. It writes a story, once as it is, and
-# once without turning its queries and keys. The loss is that of the first story.
+# And here is a trained one, if llama2.c's stories260K.bin and tok512.bin are in the folder in which you run this lab
+# (<https://huggingface.co/karpathy/tinyllamas>): L = 5, n = 64, H = 8, G = 4. It writes a story twice, as it is and
+# without turning its queries and keys. Both losses are on the first story.
 
 # %%
 STORIES = Path("stories260K.bin")
@@ -365,22 +370,22 @@ else:
 # %% [markdown]
 # ## 6. What a small model cannot show
 #
-# - **Norm before.** In $x_L = x_0 + \sum_\ell \text{branch}_\ell$ the gradient reaches the first layer through sums
-#   alone; with the norm after, through all 2L norms. Two layers hardly need that. The largest Llama 3 has 126.
-# - **RMSNorm** is there for the time: a mean less, no β. Zhang and Sennrich report 7 to 64 % less.
-# - **Rotary positions** have no table that ends at T, and a cached key, turned once, stays right for all later queries.
-#   For longer texts the base is raised, so that all but the first pair turn more slowly: to 500,000 in Llama 3.
-# - **SwiGLU**: Shazeer reports 0.04 nats less than with relu, at equal size, in a model 2,000 times as large as ours.
-# - **Shared keys and values** are there for the cache. Llama 3 8B has L = 32, H = 32, G = 8, m = 128 and two bytes for
-#   a number: a text of 8,192 words needs 1 GiB of cache, and would need 4 GiB with G = 32.
+# - **Norm before.** In $x_L = x_0 + \sum_\ell \text{branch}_\ell$ gradients reach the first layer through sums alone;
+#   with the norm after, they have to pass 2L norms. With two layers that hardly matters. The largest Llama 3 has 126.
+# - **RMSNorm** is there for speed: one mean less, no β. Zhang and Sennrich report running times 7 to 64 % shorter.
+# - **Rotary positions** have no table that ends at T, and a cached key, turned once, stays valid for all later queries.
+#   For longer texts the base is raised, to 500,000 in Llama 3, so that all pairs but the first turn more slowly.
+# - **SwiGLU**: Shazeer reports a loss 0.04 nats below relu's, at equal size, in a model 2,000 times as large as ours.
+# - **Shared keys and values** are there for the cache. Llama 3 8B has L = 32, H = 32, G = 8, m = 128 and two bytes per
+#   number: a text of 8,192 tokens needs 1 GiB of cache, and with G = 32 would need 4 GiB.
 #
 # ## What to remember
 #
 # - RMSNorm's backward is layer norm's without the path through the mean.
-# - A rotation's backward is the rotation back, and turned queries and keys know only their distance.
-# - In a gate's product, each factor's gradient is multiplied by the other factor.
-# - What is used by several heads gets the sum of their gradients.
-# - On letters and in 300 steps, rotary positions and the higher rate that the norm before allows lower the loss most;
-#   feed-forward and shared keys save time and memory.
+# - A rotation's backward is the rotation back, and the scores of rotated queries and keys know only their distance.
+# - In the product with a gate, each factor's gradient is dy times the other factor.
+# - What several heads use gets the sum of their gradients.
+# - On letters, in 300 steps, the loss falls most through rotary positions and through the higher rate that the norm
+#   before allows; feed-forward and shared keys save time and memory.
 #
 # **Try:** G = 1; a base of 100; twelve layers, with the norm before and after.

@@ -14,7 +14,7 @@ def inputs(*shapes):
 BLANKS = [
     Blank("rms_norm.backward", [
         "First from y to x̂: g = dy·γ. γ served every word, so dγ is the sum of dy·x̂ over axes 0 and 1.",
-        "Then from x̂ to x by the map above, with g in the place of dx: the mean is over the last axis, "
+        "Then from x̂ to x by the map above, with g in the place of δx: the mean is over the last axis, "
         "keepdims=True.",
         "Return dx and dgamma.",
     ], gradients(lambda f: (f, *inputs((2, 3, 6), (6,))))),

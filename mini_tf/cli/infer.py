@@ -30,7 +30,7 @@ def generate(
     top_k: Annotated[int | None, typer.Option(help="choose among the k most probable words only", min=1)] = None,
     top_p: Annotated[
         float | None,
-        typer.Option(help="choose among the most probable words only, whose probabilities add up to p, such as 0.9"),
+        typer.Option(help="choose only among the most probable words, of probability p together, such as 0.9"),
     ] = None,
     argmax: Annotated[bool, typer.Option("--argmax", help="always the most probable word")] = False,
     unknown: Annotated[options.Unknown, typer.Option(help="words the model does not know")] = options.Unknown.error,
@@ -57,7 +57,7 @@ def generate(
     ids = vocabulary.encode(tokens, unknown.value)
     if len(ids) < len(tokens):
         note(f"{len(tokens) - len(ids)} unknown {vocabulary.unit}(s) left out of the prompt")
-    if vocabulary.first is not None:                     # with which this model's texts begin
+    if vocabulary.first is not None:                     # this model's texts begin with it
         ids = np.append(vocabulary.first, ids)
     sees = model.reader().T
     if sees is not None and len(ids) > sees:

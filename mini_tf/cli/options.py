@@ -67,7 +67,7 @@ PretrainedTokenizer = Annotated[
 ]  # fmt: skip
 Pretrained = Annotated[
     Path | None,
-    typer.Option("--from", help="for llama: begin with these pretrained weights, a .bin file of llama2.c or a folder "
+    typer.Option("--from", help="for llama: start from these pretrained weights, a .bin file of llama2.c or a folder "
                  "of Hugging Face; --tokenizer names its tokenizer's file, if the folder has none"),
 ]  # fmt: skip
 Shakespeare = Annotated[

@@ -1,4 +1,4 @@
-"""Twins, and their loops, of the ops that today's transformers add: rms_norm, silu, swiglu, rotary. See `cpu.py`."""
+"""Twins, and their loops, of the ops that a Llama adds: rms_norm, silu, swiglu, rotary. See `cpu.py`."""
 
 from functools import lru_cache
 from types import NotImplementedType
@@ -66,7 +66,7 @@ def rms_norm(x: Array, gamma: Array, eps: float = 1e-5) -> tuple[Array, Backward
 
 @njit(fastmath=EXACT)
 def silu_slope(x, s):
-    """σ·(1 + x·(1 − σ)), where FAST would make of 1 − (1 − 1/…) a number that is not 0 for x = ∞"""
+    """σ·(1 + x·(1 − σ)). FAST would turn 1 − σ = 1 − (1 − 1/…) into 1/…, which for x = ∞ is not exactly 0."""
     return s * (ONE + x * (ONE - s))
 
 
@@ -131,7 +131,7 @@ def swiglu(gate: Array, x: Array) -> tuple[Array, Backward]:
 
 @compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4[:, ::1], i8, b1, f4[:, ::1])")
 def turn_rows(first, stop, x, cos, sin, heads, halves, y):
-    """Each pair of x's rows turned; row i has the position i // heads, from 0 again after the last"""
+    """Each pair of x's rows turned; row i is at position i // heads, counted from 0 again in each text"""
     positions, pairs = cos.shape
     for i in range(first, stop):
         t = i // heads % positions

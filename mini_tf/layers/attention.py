@@ -25,7 +25,7 @@ class MultiHeadAttention(Layer):
     With distances=True, scores fall with the distance between words: see distance_bias. With bias=True, each of the
     four products has a bias added. (The key's changes nothing: it shifts all scores of a query alike.)
     G: heads of keys and values, each of which serves H/G heads of queries, see ops.grouped_attention; by default H.
-    With rotary, a base of frequencies such as 10000, queries and keys are turned by their positions: see ops.rotary.
+    With rotary, a base of frequencies such as 10000, queries and keys are rotated by their positions: see ops.rotary.
     cache: KVCache of the words before Z. The queries of X see them too, and the keys and values of Z are added.
     It is for generating a text word by word; the backward does not reach the words in it.
     Source: ESE-2000 Lab 6, equations (13) and (14), without biases; Vaswani et al. 2017, arXiv:1706.03762, section 3.2
@@ -39,7 +39,7 @@ class MultiHeadAttention(Layer):
         self.G: int = G or H
         if H % self.G or (distances and H != self.G):
             raise ValueError(f"MultiHeadAttention: H = {H} heads of queries and G = {G} of keys, expected H to be a "
-                             "multiple of G, and with distances equal")  # fmt: skip
+                             "multiple of G, and equal to it with distances=True")  # fmt: skip
         self.m = m
         self.scale = scale
         self.distances = distances
@@ -84,13 +84,13 @@ class MultiHeadAttention(Layer):
         return y, backward
 
     def attend(self, Q: Array, K: Array, V: Array, mask: Array | None) -> tuple[Array, Backward]:
-        """The heads (B, H, Tq, m), by the op for this number of heads of keys"""
+        """The heads (B, H, Tq, m), by the op for that many heads of keys"""
         if self.G != self.H:
             return ops.grouped_attention(Q, K, V, mask, self.scale)
         return ops.attention(Q, K, V, mask, self.scale, self.bias(Q, K) if self.distances else None)
 
     def turn(self, Q: Array, K: Array, first: int) -> tuple[Array, Array, Backward]:
-        """Queries and keys, turned by their positions first, first + 1, … if attention is rotary; and the backward"""
+        """Queries and keys, rotated by the positions first, first + 1, … if attention is rotary; and the backward"""
         if self.rotary is None:
             return Q, K, lambda dQ, dK: (dQ, dK)
         Q, query_backward = ops.rotary(Q, first, self.rotary)
@@ -125,13 +125,13 @@ class MultiHeadAttention(Layer):
 
 
 class KVCache:
-    """The cache of attention: keys and values of the words read so far, each (B, H, words, m).
+    """The cache of attention: keys and values of the words read so far, each (B, G, words, m).
 
     T: its capacity in words. In a causal model earlier words do not see later ones, so their keys and values stay
-    right, and only those of new words have to be computed.
+    valid, and only those of new words have to be computed.
     """
 
-    key: Array                                                   # (B, H, T, m), filled up to `words`
+    key: Array                                                   # (B, G, T, m), filled up to `words`
     value: Array
 
     def __init__(self, T: int):
@@ -140,7 +140,7 @@ class KVCache:
         self.twin: Any = None                                    # its layer's loop, see kernels/decode_layer.py
 
     def extend(self, key: Array, value: Array) -> tuple[Array, Array]:
-        """Add the keys and values of new words (B, H, new, m); returns those of all words. ValueError beyond T."""
+        """Add the keys and values of new words (B, G, new, m); returns those of all words. ValueError beyond T."""
         if self.words == 0:
             self.allocate(key, key.shape[1], key.shape[3])
         first, self.words = self.words, self.words + key.shape[2]

@@ -1,4 +1,4 @@
-"""A linear layer whose weights stay as they are, and to which a product of two small matrices is added and learned."""
+"""LoRA: a linear layer whose weights are frozen, and to which the product of two small, learned matrices is added."""
 
 from mini_tf import ops
 from mini_tf.layers.layer import Layer, Parameter
@@ -10,11 +10,13 @@ import numpy as np
 
 
 class LoRA(Layer):
-    """y = x·W + b + x·A·B;  W (in, out) and b of a Linear are fixed, A (in, r) and B (r, out) are learned
+    """y = x·W + b + x·A·B;  W (in, out) and b of a Linear are frozen, A (in, r) and B (r, out) are learned
 
-    dx = dy·Wᵀ + dy·Bᵀ·Aᵀ,   dA = xᵀ·(dy·Bᵀ),   dB = (x·A)ᵀ·dy.  A step of W of rank r has r·(in + out) numbers in place
-    of in·out. A starts random and B at 0, so that at first y is the Linear's.
-    Source: Hu et al. 2021, arXiv:2106.09685; its factor α/r is left to the learning rate
+    dx = dy·Wᵀ + dy·Bᵀ·Aᵀ,   dA = xᵀ·(dy·Bᵀ),   dB = (x·A)ᵀ·dy
+
+    A·B is a change of W of rank at most r, with r·(in + out) numbers to learn instead of in·out. A starts random and B
+    at 0, so that at first y is the Linear's.
+    Source: Hu et al. 2021, arXiv:2106.09685, without its factor α/r
     """
 
     def __init__(self, linear: Linear, r: int, rng: np.random.Generator):

@@ -1,4 +1,4 @@
-"""The layers that own γ, and β."""
+"""Layer norm and RMSNorm, with their parameters γ and β."""
 
 from mini_tf import ops
 from mini_tf.layers.layer import Layer, Parameter

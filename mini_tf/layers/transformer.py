@@ -26,13 +26,13 @@ class TransformerLayer(Layer):
 
     relu      σ is relu, as in the lab: X_ℓ = X_{ℓ−1} + relu(Y); otherwise σ(y) = y
     norm      None; "after": each sum is normalized, x ← norm(x + σ(…)); "before": each branch reads a normalized x,
-              x + σ(attention(norm(x))), so that the path from layer to layer has only sums, and the gradient reaches
-              the first layer unchanged
+              x + σ(attention(norm(x))), so that the path from layer to layer has only sums, along which the gradient
+              reaches the first layer unchanged
     f         hidden units of feed-forward, with that `activation`; 0: attention alone
     dropout   fraction of the entries of each branch's output dropped in training, with an rng
     distances with True, attention's scores fall with the distance between words
     bias      with True, attention's four products have a bias added
-    G, rotary heads of keys and values, and how queries and keys are turned by their positions: see MultiHeadAttention
+    G, rotary heads of keys and values, and how queries and keys are rotated by their positions: see MultiHeadAttention
     rms       with True, each norm is an RMSNorm, with this eps, in place of a LayerNorm
     plain     with True, feed-forward has no biases, and a LayerNorm no β
 

@@ -1,4 +1,4 @@
-"""GPT-2: the transformer of 2019 whose weights are public, and whose parts later ones still have."""
+"""GPT-2: the transformer of 2019 whose weights are public."""
 
 from mini_tf.checks import generator
 from mini_tf.layers import Embedding, LayerNorm, LearnedPositions, TiedReadout, Trunk, gpt_layers
@@ -14,13 +14,13 @@ LAST = "attention.output.W", "feed_forward.outer.W"      # of the two branches o
 class GPT2(CausalTransformer):
     """logits_t = Φ(X)_t·Eᵀ,   X_0 = E[ids] + P,   Φ a trunk of layers with the norm before each branch, and a last norm
 
-    embeddings (c, n)    initial word vectors E, shared with the readout; in GPT-2 normal, with deviation 0.02
+    embeddings (c, n)    initial word vectors E, shared with the readout; GPT-2's start normal, with deviation 0.02
     T, L, H, m, f        history length in words, layers, heads, dimension of a head, hidden units of feed-forward
-    bias                 every product but the readout has a bias, and every norm a β; with False, none has
+    bias                 every product but the readout has a bias, and every norm a β; with False, none does
     dropout              fraction of the entries of word vectors and of each branch's output dropped in training
 
-    Weights start normal with deviation 0.02. The last ones of the 2·L branches have 0.02/√(2L): each branch is added to
-    the same x, which would otherwise grow with L. Dropout is GPT-2's but for attention's weights.
+    Weights start normal with deviation 0.02, the last ones of the 2·L branches with 0.02/√(2L): all branches add to the
+    same x, which would otherwise grow with L. Dropout is GPT-2's, but attention weights are not dropped.
     A batch is an integer array (B, T + 1) of consecutive words; all but the first are predicted.
     Raises UserError for sizes that do not fit.
     Source: Radford et al. 2019, "Language models are unsupervised multitask learners"; without biases, nanoGPT

@@ -1,4 +1,4 @@
-"""Llama: the decoder-only transformer that most open language models of today are."""
+"""Llama: the decoder-only transformer on which most of today's open language models are built."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ class Llama(CausalTransformer):
     """logits_t = Φ(X)_t·A,   Φ a trunk of L layers   x ← x + attention(norm(x)),   x ← x + feed-forward(norm(x))
 
     norm           RMSNorm, also after the last layer
-    attention      H heads of queries, G of keys and values; queries and keys are turned by their positions (rotary)
+    attention      H heads of queries, G of keys and values; queries and keys are rotated by their positions (rotary)
     feed-forward   SwiGLU with f hidden units
     Nothing has a bias.
 
@@ -25,7 +25,7 @@ class Llama(CausalTransformer):
                         units of feed-forward; G = 0 stands for G = H
     tied                A = Eᵀ; otherwise A has weights of its own
     base, eps           of the rotary frequencies; of RMSNorm
-    lora                if above 0, only two matrices of that rank are learned for each product of the layers: see LoRA
+    lora                if above 0, a rank: each Linear of the layers becomes a LoRA, and nothing else is learned
 
     A batch is an integer array (B, T + 1) of consecutive words; all but the first are predicted.
     Raises UserError for sizes that do not fit.
@@ -60,19 +60,19 @@ class Llama(CausalTransformer):
             self.learn_only(lora, rng)
 
     def learn_only(self, r: int, rng: np.random.Generator) -> None:
-        """Fix all parameters, and put a LoRA of rank r in place of every Linear in the layers."""
+        """Freeze all parameters, and put a LoRA of rank r in place of every Linear in the layers."""
         for parameter in self.parameters().values():
             parameter.trainable = False
         for part, name, linear in self.products():
             setattr(part, name, LoRA(linear, r, rng))
 
     def products(self) -> list[tuple[Layer, str, Any]]:
-        """(layer, name, its attribute of that name) of every Linear, or LoRA, in the layers"""
+        """(part, name, its attribute of that name) for every Linear, or LoRA, in the attentions and feed-forwards"""
         parts = [part for layer in self.trunk.layers for part in (layer.attention, layer.feed_forward) if part]
         return [(part, name, x) for part in parts for name, x in vars(part).items() if isinstance(x, (Linear, LoRA))]
 
     def merged(self) -> "Llama":
-        """The same model without LoRA: each W + A·B is the W of a Linear."""
+        """The same model without LoRA: each Linear has W + A·B as its weights."""
         same = Llama(self.trunk.embedding.table.data, **self.config | {"lora": 0})
         ours = self.parameters()
         for name, parameter in same.parameters().items():
@@ -88,7 +88,7 @@ def check_shape(H: int, G: int, m: int, base: float, eps: float) -> None:
     if G and H % G:
         raise UserError(f"H = {H} heads of queries cannot share G = {G} of keys and values; expected G to divide H")
     if m % 2:
-        raise UserError(f"m is {m}, expected an even m: rotary positions turn the entries of a head in pairs")
+        raise UserError(f"m is {m}, expected an even m: rotary positions rotate the entries of a head in pairs")
     for name, value in (("base", base), ("eps", eps)):
         if not is_number(value) or not 0 < value < np.inf:
             raise UserError(f"{name} is {shown(value)}, expected a number above 0")

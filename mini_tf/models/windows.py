@@ -97,11 +97,11 @@ class CausalTransformer(WindowModel):
         return loss, chain_rule([trunk_backward, head_backward, loss_backward])
 
     def window_loss_parts(self, ids: Array, most: int | None = None, on_batch: Progress = None) -> list[LossPart]:
-        """For the words of ids from the T-th on, in windows of T words side by side: each is predicted from the word
-        before its window and the words before it in it. That is T times faster than `loss_parts`, and the loss a
-        little higher, because the first words of a window have few words before them.
+        """For the words of ids from the T-th on, in adjacent windows of T words: each word is predicted from those
+        before it in its window, and the one before the window. That is T times faster than `loss_parts`, and the loss
+        is a little higher, because the first words of a window have few words before them.
 
-        With `most`, of about so many words, in evenly spaced windows. Up to T − 1 words at the end are left out.
+        With `most`, for about that many words, in evenly spaced windows. Up to T − 1 words at the end are left out.
         """
         checked_long_enough(ids, 2 * self.T - 1)
         windows = windows_ending_at(ids, np.arange(2 * self.T - 1, len(ids), self.T), self.T)

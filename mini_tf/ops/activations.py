@@ -1,4 +1,4 @@
-"""Elementwise activations, the residual step that uses one of them, and the product that a gate takes part in."""
+"""Elementwise activations, the residual step that uses one of them, and the gate of SwiGLU."""
 
 import math
 
@@ -108,7 +108,7 @@ def silu(x: Array) -> tuple[Array, Backward]:
     x (…)  →  y (…)
     dx = dy·σ(x)·(1 + x·(1 − σ(x)))
 
-    Like gelu it is smooth, near x for large x and near 0 for small ones; its least value is −0.28.
+    Like gelu it is smooth, near x for large x, near 0 for very negative x; its minimum is −0.28.
     Source: Hendrycks, Gimpel 2016, arXiv:1606.08415; as "swish" in Ramachandran, Zoph, Le 2017, arXiv:1710.05941
     """
     xp = array_module(x)

@@ -57,7 +57,7 @@ def grouped_attention(
     query (…, H, Tq, m), key (…, G, Tk, m), value (…, G, Tk, d), mask as in attention  →  Y (…, H, Tq, d)
     dQ^h is attention's;   dK^g and dV^g are sums over the query heads that they serve. None for the mask
 
-    Fewer keys and values have to be cached while a text is written; with G = H it is attention.
+    With G < H fewer keys and values have to be cached while a text is written; with G = H it is attention.
     Raises ValueError unless H is a multiple of G.
     Source: Ainslie et al. 2023, arXiv:2305.13245
     """

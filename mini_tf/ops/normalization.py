@@ -44,7 +44,7 @@ def rms_norm(x: Array, gamma: Array, eps: float = 1e-5) -> tuple[Array, Backward
     x (…, n), gamma (n,)  →  y (…, n)
     With g = dy·γ, the gradient of x̂:   dx = r·g − r·x̂·mean(g·x̂),   dγ = Σ dy·x̂ over the leading axes
 
-    It is layer_norm without μ: nothing is subtracted on the way up, so no mean(g) on the way down.
+    It is layer_norm without μ and β: as no mean is subtracted, the gradient has no term r·mean(g).
     Raises ValueError for n = 0: there is no mean of no entries.
     Source: Zhang, Sennrich 2019, arXiv:1910.07467
     """

@@ -1,4 +1,4 @@
-"""Rotary positions: a query and a key are turned by their positions, so that their product depends on the distance."""
+"""Rotary positions: queries and keys are rotated by their positions, so that their products depend on the distance."""
 
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
@@ -10,11 +10,11 @@ def rotary(x: Array, first: int = 0, base: float = 10000.0, halves: bool = False
     """(a′, b′) = (a·cos φ − b·sin φ,  a·sin φ + b·cos φ),   φ = t·base^(−2i/m),   for each pair (a, b) of entries
 
     x (…, T, m)  →  y (…, T, m);   t = first, first + 1, … is the row's position, i = 0 … m/2 − 1 the pair's number
-    dx: each pair of dy is turned back, by −φ. A rotation's inverse is its transpose, and a backward multiplies by that.
+    dx: each pair of dy is turned back, by −φ: a backward multiplies by the transpose, which is a rotation's inverse.
 
-    The pairs are neighbours, (x_2i, x_2i+1), or with `halves` (x_i, x_i+m/2); sorting the entries turns one into the
-    other. A query turned by φ_s and a key turned by φ_t have the product of the query and the key turned by φ_t − φ_s:
-    the scores depend on the distance t − s alone, and no position is added to the words' vectors.
+    The pairs are neighbours, (x_2i, x_2i+1), or with `halves` (x_i, x_i+m/2); reordering the entries makes one of
+    the other. The product of a query turned by φ_s and a key turned by φ_t is that of the query and the key turned by
+    φ_t − φ_s: scores depend on positions only by the distance t − s, and nothing is added to the words' vectors.
     Raises ValueError for an odd m, and unless base is above 0.
     Source: Su et al. 2021, arXiv:2104.09864 (RoFormer)
     """

@@ -1,6 +1,6 @@
-"""Pretrained models: read from the files in which others publish them, and written back.
+"""Pretrained models: read from the files in which others publish them, and written to such files.
 
-    model = load_llama("stories260K.bin")    # llama2.c's; or Hugging Face's folder: config.json and model.safetensors
+    model = load_llama("stories260K.bin")    # llama2.c's; or Hugging Face's folder: config.json, model.safetensors
     model = load_gpt2(folder)                # Hugging Face's
     export_llama2c(model, "mine.bin")        # which llama2.c's run.c can read
     export_llama(model, folder)              # which transformers can read; likewise export_gpt2

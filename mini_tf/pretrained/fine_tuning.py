@@ -1,4 +1,4 @@
-"""The task and the preset of training a Llama: from random weights, or further, from pretrained ones."""
+"""The task and the preset for training a Llama, from random weights or from pretrained ones."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,27 +15,27 @@ from mini_tf.types import PathLike
 if TYPE_CHECKING:
     from mini_tf.training.run import Run
 
-SIZES = "L", "H", "G", "m", "f", "tied", "base", "eps"   # options of a Llama that its pretrained weights decide
+SIZES = "L", "H", "G", "m", "f", "tied", "base", "eps"   # options taken from the pretrained Llama
 
 
 @dataclass(frozen=True, kw_only=True)
 class LlamaLanguage(Language):
-    """The task of predicting the next piece of a text, perhaps by a model that has learned from other texts before."""
+    """The task of predicting the next piece of a text, by a new Llama or by a pretrained one."""
 
-    pretrained: str = ""         # the file or folder of the Llama to begin with; "": random weights
+    pretrained: str = ""         # the file or folder of the Llama to start from; "": random weights
 
     def new_model(self, prepared: Corpus, seed: int) -> TextModel:
         if not self.pretrained:
             return super().new_model(prepared, seed)
-        begun = load_llama(self.pretrained)
-        model = Llama(begun.trunk.embedding.table.data, **self.model, seed=seed)
+        pretrained = load_llama(self.pretrained)
+        model = Llama(pretrained.trunk.embedding.table.data, **self.model, seed=seed)
         ours = model.parameters()
-        for name, parameter in begun.parameters().items():
+        for name, parameter in pretrained.parameters().items():
             ours[name].data = parameter.data
         return model
 
     def report(self, run: "Run", model: TextModel, prepared: Corpus, seed: int) -> dict[str, Any]:
-        """The losses, also of the pretrained model: "before" and "before_per_character"."""
+        """The losses; and the pretrained model's test loss, "before" and "before_per_character"."""
         results = super().report(run, model, prepared, seed)
         if not self.pretrained:
             return results
@@ -44,18 +44,19 @@ class LlamaLanguage(Language):
 
 
 def starting_from(preset: Task, path: PathLike, tokenizer: PathLike | None = None) -> LlamaLanguage:
-    """The preset with the sizes of a pretrained Llama, from whose weights it begins, and with its tokenizer.
+    """The preset, changed to start from the weights of a pretrained Llama, with its sizes and its tokenizer.
 
     tokenizer: its file; by default the one in the model's folder
-    Raises UserError for a preset of another model, for what is no Llama, and for another model's tokenizer.
+    Raises UserError for a preset of another model, for what is not a Llama, for another model's tokenizer, and for a T
+    above the pretrained model's.
     """
     if not isinstance(preset, LlamaLanguage):
-        raise UserError(f"--from begins with the weights of a Llama; preset {preset.name} trains another model, "
+        raise UserError(f"--from starts from the weights of a Llama; preset {preset.name} trains another model, "
                         "expected --preset llama")  # fmt: skip
     model = load_llama(path)
-    open_tokenizer(tokenizer or path, model.c)           # it is this model's
+    open_tokenizer(tokenizer or path, model.c)           # it has as many pieces as the model
     if preset.model["T"] > model.T:
-        raise UserError(f"T is {preset.model['T']}, expected at most {model.T}, which {path} has learned")
+        raise UserError(f"T is {preset.model['T']}, expected at most {model.T}, the T of {path}")
     sizes = {name: model.config[name] for name in SIZES}
     return replace(preset, model=preset.model | sizes, n=model.trunk.embedding.table.data.shape[1],
                    pretrained=str(path), tokenizer=str(tokenizer or path))  # fmt: skip
@@ -63,7 +64,7 @@ def starting_from(preset: Task, path: PathLike, tokenizer: PathLike | None = Non
 
 LLAMA = LlamaLanguage(
     name="llama",
-    description="a Llama over pieces of words, in the sizes of stories260K; --from goes on with pretrained weights",
+    description="a Llama over pieces of words, in the sizes of stories260K; --from fine-tunes a pretrained one",
     model_class="Llama",
     tokenizer="bpe:512",
     n=64,

@@ -1,7 +1,7 @@
-"""A model's folder as Hugging Face has it: its sizes, and its arrays in one file or in several.
+"""A model's folder in Hugging Face's format: its sizes, and its arrays in one file or several.
 
     config.json                      sizes and options; "model_type" names the architecture
-    model.safetensors                all arrays; or, if they are in several files,
+    model.safetensors                all arrays; if they are in several files (shards), instead
     model.safetensors.index.json     {"weight_map": {an array's name: the file that has it}}
 
 A .safetensors file begins with the length of its header (8 bytes) and the header, JSON with each array's type, shape
@@ -23,13 +23,13 @@ from mini_tf.types import Array, PathLike
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-PREFIXES = {"gpt2": "transformer.", "llama": "model."}   # of arrays' names, which a model without a readout lacks
-DTYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}     # NumPy's name of the bits
+PREFIXES = {"gpt2": "transformer.", "llama": "model."}   # of arrays' names; a model saved without its readout has none
+DTYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}     # NumPy's type with the same bits
 ADVICE = "expected a model's folder as Hugging Face has it, with config.json and model.safetensors"
 
 
 class Place(NamedTuple):
-    """Where an array is: its file and its first byte there; type ("BF16") and shape"""
+    """Where an array is: its file, its first byte there; its type, such as "BF16", and its shape"""
 
     path: Path
     start: int
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 def read_config(folder: PathLike, *architectures: str) -> dict[str, Any]:
-    """What config.json says, whose "model_type" is one of these architectures, or any of PREFIXES.
+    """What config.json says. Its "model_type" has to be one of these architectures, by default of those in PREFIXES.
 
     Raises UserError if there is no such file, and for another architecture.
     """
@@ -53,11 +53,11 @@ def read_config(folder: PathLike, *architectures: str) -> dict[str, Any]:
 
 
 class Arrays(Mapping[str, Array]):
-    """{name: array} of a folder's arrays, each read as float32 when it is asked for; names are without the prefix
+    """{name: array} of a folder, without the prefix of the names; each array is read when asked for, as float32
 
     places    {name: Place}, known without reading an array
-    Raises UserError, which names the file, if one is missing, cut off, or not a .safetensors file; and for an array of
-    another type, or with numbers that are not finite, when it is asked for.
+    Raises UserError, which names the file, if one is missing, cut off, or not a .safetensors file; and if an array that
+    is asked for is of another type or has numbers that are not finite.
     """
 
     def __init__(self, folder: PathLike, prefix: str = ""):
@@ -94,8 +94,8 @@ class Arrays(Mapping[str, Array]):
         return len(self.places)
 
     def of_shape(self, name: str, shape: tuple[int, ...], padded: bool = False) -> Array:
-        """The array of that name. Raises UserError unless it is there and has this shape; padded: or more rows, which
-        are left out.
+        """The array of that name. Raises UserError unless it is there and has this shape; if `padded`, it may have more
+        rows, which are left out.
         """
         if name not in self.places:
             raise UserError(f"{self.folder} has no array {name}, which its config.json asks for; copy all its files")

@@ -1,7 +1,7 @@
-"""GPT-2 as Hugging Face has it: read into a GPT2, and written back.
+"""GPT-2 in Hugging Face's format: read into a GPT2, and written.
 
-Its weights are (in, out), as ours are. Each array holds the weights, or the biases, of one of our layers; c_attn those
-of query, key and value, side by side. The readout is the table of word vectors, wte.
+Its weights are (in, out), as ours are. Each array holds the weights, or the biases, of one of our layers, but those of
+c_attn hold three, query, key and value side by side. The readout is the table of word vectors, wte.
 """
 
 import json
@@ -21,18 +21,18 @@ from mini_tf.types import Array, PathLike
 import numpy as np
 
 SIZES = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")
-FIXED: dict[str, tuple[Any, ...]] = {                    # options that GPT2 does not have; the first value is usual
+FIXED: dict[str, tuple[Any, ...]] = {                    # values of options that GPT2 lacks; it writes the first
     "activation_function": ("gelu_new", "gelu_pytorch_tanh"), "layer_norm_epsilon": (1e-5,),
     "scale_attn_weights": (True,), "scale_attn_by_inverse_layer_idx": (False,), "add_cross_attention": (False,),
 }  # fmt: skip
-NOT_LEARNED = "attn.bias", "attn.masked_bias"            # causal masks, which old files have in each layer
+NOT_LEARNED = "attn.bias", "attn.masked_bias"            # causal masks, which old files have for each layer
 
 
 def load_gpt2(folder: PathLike) -> GPT2:
     """The GPT2 in a folder that Hugging Face's transformers has written, in float32, without dropout.
 
-    Raises UserError for a folder that is not one of a GPT-2 (see `folder.py`), for options that GPT2 does not have, for
-    arrays that are missing, not known, or of another shape, and for a readout of its own.
+    Raises UserError for a folder that does not hold a GPT-2 (see `folder.py`), for options that our GPT2 lacks, for
+    arrays that are missing, unknown, or of another shape, and for a readout that is not the word vectors.
     """
     config = read_config(folder, "gpt2")
     options, c, n = _options(folder, config)
@@ -59,8 +59,8 @@ def load_gpt2(folder: PathLike) -> GPT2:
 def export_gpt2(model: GPT2, folder: PathLike) -> None:
     """Write the model as a folder that Hugging Face's transformers can read: config.json and model.safetensors.
 
-    A model without biases gets zeros, because GPT-2's format has no option for it. Raises UserError if the heads do not
-    have n numbers together, and NotWritten.
+    Biases that the model does not have are written as zeros, because the format has no option for their absence.
+    Raises UserError unless H·m = n, and NotWritten.
     """
     options, (c, n) = model.config, model.trunk.embedding.table.data.shape
     if options["H"] * options["m"] != n:
@@ -79,7 +79,7 @@ def export_gpt2(model: GPT2, folder: PathLike) -> None:
 
 
 def _options(folder: PathLike, config: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
-    """GPT2's options by config.json, the size of the vocabulary and the embedding dimension"""
+    """From config.json: GPT2's options, the size of the vocabulary, the embedding dimension"""
     for name, (usual, *more) in FIXED.items():
         if (value := config.get(name, usual)) not in (usual, *more):
             raise UserError(f"{folder}: its config.json says {name} = {shown(value)}, expected {usual}")
@@ -97,7 +97,7 @@ def _options(folder: PathLike, config: dict[str, Any]) -> tuple[dict[str, Any], 
 
 
 def _parameters(model: GPT2) -> dict[str, list[Parameter]]:
-    """{Hugging Face's name of an array: our parameters that are side by side in it}, but for the word vectors"""
+    """{Hugging Face's name of an array: our parameters that are side by side in it}, without the word vectors"""
     trunk: Any = model.trunk
     parts: dict[str, list[Any]] = {}
     for i, layer in enumerate(trunk.layers):
@@ -119,7 +119,7 @@ def _parameters(model: GPT2) -> dict[str, list[Parameter]]:
 
 
 def _weight_and_bias(layer: Linear | LayerNorm) -> tuple[Parameter, Parameter]:
-    """A Linear's W and b, which are zeros of their own if it has none; or a LayerNorm's γ and β"""
+    """A Linear's W and b, or zeros if it has no b; or a LayerNorm's γ and β"""
     if isinstance(layer, LayerNorm):
         return layer.gamma, layer.beta
     return layer.W, Parameter(np.zeros(layer.W.data.shape[1], np.float32)) if layer.b is None else layer.b

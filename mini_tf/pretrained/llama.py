@@ -1,7 +1,7 @@
-"""Llama as Hugging Face has it, read and written; and `load_llama`, which reads llama2.c's files, too.
+"""Llama in Hugging Face's format, read and written; and `load_llama`, which reads llama2.c's files, too.
 
-Its weights are (out, in), the transpose of ours. It turns the entries i and i + m/2 of a head together, where we turn
-2i and 2i + 1: so the columns of queries and keys are in another order.
+Hugging Face's weights are (out, in), the transpose of ours. Its rotary positions pair the entries i and i + m/2 of a
+head, ours 2i and 2i + 1, so the columns of the query and key weights are in another order.
 """
 
 import json
@@ -25,21 +25,20 @@ SIZES = (
     "vocab_size", "max_position_embeddings", "hidden_size", "intermediate_size", "num_hidden_layers",
     "num_attention_heads",
 )  # fmt: skip
-FIXED: dict[str, Any] = {"hidden_act": "silu", "attention_bias": False, "mlp_bias": False}       # Llama has no others
+FIXED: dict[str, Any] = {"hidden_act": "silu", "attention_bias": False, "mlp_bias": False}       # all that Llama has
 NAMES = {                                                # of a layer's arrays
     "input_layernorm": "attention_norm", "self_attn.q_proj": "attention.query", "self_attn.k_proj": "attention.key",
     "self_attn.v_proj": "attention.value", "self_attn.o_proj": "attention.output",
     "post_attention_layernorm": "feed_forward_norm", "mlp.gate_proj": "feed_forward.gate",
     "mlp.up_proj": "feed_forward.inner", "mlp.down_proj": "feed_forward.outer",
 }  # fmt: skip
-TURNED = "q_proj.weight", "k_proj.weight"                # by their positions
+TURNED = "q_proj.weight", "k_proj.weight"                # the weights of what is rotated by positions
 
 
 def load_llama(path: PathLike) -> Llama:
     """The Llama in a .bin file of llama2.c, or in a folder that Hugging Face's transformers has written, in float32.
 
-    Raises UserError for what is neither, for a file that is cut off or missing, and for options that Llama does not
-    have.
+    Raises UserError for what is neither, for a file that is cut off or missing, and for options that our Llama lacks.
     """
     if not Path(path).is_dir():
         return load_llama2c(path)
@@ -84,7 +83,7 @@ def export_llama(model: Llama, folder: PathLike) -> None:
 
 
 def _options(folder: PathLike, config: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
-    """Llama's options by config.json, the size of the vocabulary and the embedding dimension"""
+    """From config.json: Llama's options, the size of the vocabulary, the embedding dimension"""
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     wanted = FIXED | {"rope_type": "default"}
     kind = rope.get("rope_type", rope.get("type", "default")) if isinstance(rope, dict) else rope
@@ -112,7 +111,7 @@ def _options(folder: PathLike, config: dict[str, Any]) -> tuple[dict[str, Any], 
 
 
 def _parameters(model: Llama) -> dict[str, Parameter]:
-    """{Hugging Face's name of an array: our parameter}, but for the word vectors"""
+    """{Hugging Face's name of an array: our parameter}, without the word vectors"""
     ours = model.parameters()
     found = {
         f"layers.{i}.{theirs}.weight": ours[f"trunk.layers.{i}.{name}.{'gamma' if name.endswith('norm') else 'W'}"]
@@ -124,7 +123,7 @@ def _parameters(model: Llama) -> dict[str, Parameter]:
 
 
 def _neighbours(W: Array, m: int) -> Array:
-    """The columns i and i + m/2 of each head of W (n, H·m), side by side"""
+    """W (n, H·m) with the columns i and i + m/2 of each head next to each other"""
     return W.reshape(len(W), -1, 2, m // 2).swapaxes(2, 3).reshape(W.shape)
 
 

@@ -1,9 +1,9 @@
-"""Llama in llama2.c's format: one .bin file, read into a Llama, and written back.
+"""Llama in llama2.c's format: one .bin file, read into a Llama, and written.
 
     7 × int32     n, f, L, H, G, c, T;   c < 0: the readout has weights of its own
-    float32       the word vectors (c, n); then, for all layers one after another, each kind of array: γ of attention's
-                  norm, queries, keys, values, output, γ of feed-forward's norm, gate, W₂, W₁; the last norm's γ;
-                  cos and sin of the rotary positions, (T, m/2) each, which are not learned; then the readout, if any
+    float32       the word vectors (c, n); then one kind of array after another, each for all layers: γ of attention's
+                  norm, queries, keys, values, output, γ of feed-forward's norm, gate, W₂, W₁; the last norm's γ; cos
+                  and sin of the rotary positions, (T, m/2) each, which are not learned; the readout, if it has its own
 
 Its weights are (out, in), the transpose of ours.
 Source: github.com/karpathy/llama2.c, run.c and export.py, version 0
@@ -26,14 +26,14 @@ from mini_tf.types import PathLike
 import numpy as np
 
 HEAD = struct.Struct("<7i")
-BASE, EPS = 10000.0, 1e-5            # which the format does not say
+BASE, EPS = 10000.0, 1e-5            # which are not in the file
 ADVICE = "expected a model in llama2.c's format, such as stories260K.bin"
 
 
 def load_llama2c(path: PathLike) -> Llama:
     """The Llama in a .bin file, in float32.
 
-    Raises UserError for what is not such a file, and for one that is cut off.
+    Raises UserError for a file of another format, and for one that is cut off.
     """
     path = Path(path)
     if not path.exists():
@@ -70,7 +70,7 @@ def load_llama2c(path: PathLike) -> Llama:
 def export_llama2c(model: Llama, path: PathLike) -> None:
     """Write the model as a file that llama2.c's run.c can read.
 
-    Raises UserError for what the format cannot say: another base, heads whose entries are not n in all; and NotWritten.
+    Raises UserError for what the format cannot express, another base or eps, or H·m ≠ n; and NotWritten.
     """
     options, (c, n) = model.config, model.trunk.embedding.table.data.shape
     T, L, H, m, f = (options[name] for name in "TLHmf")

@@ -1,4 +1,4 @@
-"""A pretrained model with its tokenizer, whatever its format: opened, and written."""
+"""A pretrained model and its tokenizer, opened and written, whatever the format."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def open_pretrained(path: PathLike, tokenizer: PathLike | None = None) -> tuple[
     """(model, vocabulary) of a .bin file of llama2.c, or of a folder with a Llama or GPT-2 of Hugging Face
 
     tokenizer: a file; by default the one in the folder
-    Raises UserError for what is no such model, and for a tokenizer of another one.
+    Raises UserError for what is no such model, and for another model's tokenizer.
     """
     path = Path(path)
     if path.is_dir():
@@ -44,10 +44,10 @@ def open_pretrained(path: PathLike, tokenizer: PathLike | None = None) -> tuple[
 
 
 def export_model(model: TextModel, vocabulary: Vocabulary, target: PathLike) -> Iterator[Path]:
-    """Write a Llama, its LoRA merged, or a GPT2: into a file *.bin of llama2.c, or a folder of Hugging Face. Yields the
-    files: beside the .bin file there is its tokenizer.bin, if the vocabulary came from one.
+    """Write a Llama, its LoRA merged, as a .bin file of llama2.c, or a Llama or a GPT2 as a folder of Hugging Face.
+    Yields the files; beside a .bin file there is a tokenizer.bin, if the vocabulary came from one.
 
-    Raises UserError for other models, and for what the format cannot say; and NotWritten.
+    Raises UserError for other models, and for what the format cannot express; and NotWritten.
     """
     target = Path(target)
     if isinstance(model, Llama) and model.config["lora"]:

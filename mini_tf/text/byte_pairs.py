@@ -1,12 +1,12 @@
-"""Byte-pair encoding: pieces of words, learned from a text by merging the two that most often stand side by side.
+"""Byte-pair encoding: pieces of words, learned from a text by merging those that most often stand side by side.
 
-At first every byte is a piece. Then, again and again, the most frequent pair of neighbours becomes a new piece. If a
-text has "low" five times, "lower" twice and "never" once,
+At first every byte is a piece. Then, again and again, the most frequent pair of neighbours becomes a new piece. In a
+text that has "low" five times, "lower" twice and "never" once:
 
     l·o, 7 times:  lo w, lo w e r        lo·w, 7 times:  low, low e r        e·r, 3 times:  low er, n e v er        …
 
-Frequent words soon are one piece, rare ones are several; and since all 256 bytes are pieces, no text has unknown ones.
-Pairs are merged within a chunk only, see CHUNK, so that no piece has the end of a word and the beginning of the next.
+Frequent words soon become one piece, rare ones stay several; and since all 256 bytes are pieces, no text has unknown
+ones. Pairs are merged only within a chunk, see CHUNK, so that no piece spans two words.
 Source: Sennrich, Haddow, Birch 2016, arXiv:1508.07909; of bytes: Radford et al. 2019, GPT-2
 """
 
@@ -23,13 +23,13 @@ from mini_tf.text.merging import merge, text_of, utf8
 from mini_tf.text.tokens import Vocabulary
 
 Pair = tuple[str, str]
-LEAST_PIECES, MOST_PIECES = 256, 100_000         # pieces of a vocabulary: the bytes; more would take long to learn
+LEAST_PIECES, MOST_PIECES = 256, 100_000         # sizes of a vocabulary: the bytes; more would take long to learn
 
 # A word with the space before it, and likewise a number, or other characters; the 's of it's is a chunk of its own. Of
 # several spaces, the last goes with what follows: (?!\S) keeps \s+ from taking it. Every character is in one chunk.
 CHUNK = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
 
-# Each byte is written as a character that can be seen: that of Latin-1, or one from Ā on; a space is Ġ, a line break Ċ.
+# Each byte is written as a visible character: that of Latin-1, or one from Ā on. A space is Ġ, a line break is Ċ.
 SEEN = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
 BYTES = [*SEEN, *(byte for byte in range(256) if byte not in SEEN)]              # in the order of their ids
 CHARACTER = {byte: chr(byte if byte in SEEN else 256 + i - len(SEEN)) for i, byte in enumerate(BYTES)}
@@ -37,14 +37,14 @@ BYTE = {ord(character): byte for byte, character in CHARACTER.items()}
 
 
 class BytePairVocabulary(Vocabulary):
-    """The 256 bytes, and the pieces that merges make of them, in the order in which they were learned.
+    """The 256 bytes, and the pieces made by merges, in the order in which they were learned.
 
     vocabulary = BytePairVocabulary.learn(text, 512)
     vocabulary.split("No, my lord")                      # ["No", ",", "Ġmy", "Ġlord"]
     vocabulary.decode(vocabulary.encode(["Ġmy"]))        # " my"
 
     merges  pairs of pieces
-    Raises UserError for a pair of what are no pieces yet.
+    Raises UserError for a pair whose parts are not pieces yet.
     """
 
     kind: ClassVar[str] = "byte pairs"
@@ -52,18 +52,18 @@ class BytePairVocabulary(Vocabulary):
 
     def __init__(self, merges: Iterable[Pair]):
         super().__init__(CHARACTER.values())
-        self.ranks: dict[Pair, int] = {}                 # of a pair: when it was learned
-        self.chunks: dict[str, list[str]] = {}           # the pieces of those that have been split
+        self.ranks: dict[Pair, int] = {}                 # of a pair: its place in the order of learning
+        self.chunks: dict[str, list[str]] = {}           # their pieces, of those that have been split
         for pair in merges:
             if not all(piece in self.index for piece in pair):
-                raise UserError(f"{shown(pair)} is no pair of bytes, or of pieces made before")
+                raise UserError(f"{shown(pair)} is no pair of bytes, or of earlier pieces")
             self.ranks[pair] = len(self.ranks)
             self.index.setdefault("".join(pair), len(self.index))        # two pairs may make the same piece
         self.words = list(self.index)
 
     @classmethod
     def learn(cls, text: str, size: int) -> Self:
-        """The vocabulary of `size` pieces that a text teaches; of fewer, if then no pair occurs twice.
+        """The vocabulary of `size` pieces learned from a text; of fewer, once no pair occurs twice.
 
         Raises UserError unless size is 256 to 100,000.
         """
@@ -103,10 +103,10 @@ def characters_of(chunk: str) -> list[str]:
 
 
 def learned_merges(chunks: Counter[str], size: int) -> Iterator[Pair]:
-    """Yield the merges that the chunks of a text teach, each the most frequent pair, until there are `size` pieces.
+    """Yield the merges learned from the chunks of a text, each the most frequent pair, until there are `size` pieces.
 
-    Of equally frequent pairs, that of the smaller ids comes first. All pairs are counted once. A merge changes counts
-    only in the chunks that have the pair, so these are counted anew; the heap knows which pair is the most frequent.
+    Of equally frequent pairs, the one with the smaller ids comes first. All pairs are counted once; after a merge, only
+    those in chunks that had the merged pair are recounted. A heap gives the most frequent pair.
     """
     ids = {character: i for i, character in enumerate(CHARACTER.values())}
     pieces, times = [characters_of(chunk) for chunk in chunks], list(chunks.values())
@@ -123,7 +123,7 @@ def learned_merges(chunks: Counter[str], size: int) -> Iterator[Pair]:
     heapify(heap)
     while heap and len(ids) < size:
         count, *_, pair = heappop(heap)
-        if -count != counts[pair]:                       # it has become less frequent: some are in merged pieces now
+        if -count != counts[pair]:                       # its count has changed since it was put there
             heappush(heap, entry(pair))
             continue
         if counts[pair] < 2:

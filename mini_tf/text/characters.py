@@ -1,4 +1,4 @@
-"""Texts as characters."""
+"""Texts cut into characters."""
 
 from collections.abc import Iterable, Iterator
 from typing import ClassVar

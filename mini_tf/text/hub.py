@@ -1,4 +1,4 @@
-"""tokenizer.json, the file in which Hugging Face's models keep their tokenizer, read by their package `tokenizers`."""
+"""tokenizer.json, the file with a Hugging Face model's tokenizer, read by the package `tokenizers`."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -9,16 +9,16 @@ from mini_tf.errors import UserError
 from mini_tf.text.merging import utf8
 from mini_tf.text.tokens import Vocabulary
 
-ENDS = "</s>", "<|endoftext|>", "<|end_of_text|>", "<eos>"           # what the end of a text is called, in most files
+ENDS = "</s>", "<|endoftext|>", "<|end_of_text|>", "<eos>"           # the usual names of the token that ends a text
 
 
 class HubVocabulary(Vocabulary):
     """The tokens of a tokenizer.json, and how it cuts a text into them.
 
-    `first` is the token that it puts before a text, if any; `end` the one that stands for the end of a text.
+    `first` is the token that it puts before a text, if any, and `end` the one that ends a text.
 
     text    the content of the file
-    end     the token that ends a text, as tokenizer_config.json has it; by default one of those that most files have
+    end     the token that ends a text, from tokenizer_config.json; by default the first of ENDS that the file has
     Raises UserError for any other text, and where the package `tokenizers` is not installed.
     """
 
@@ -33,7 +33,7 @@ class HubVocabulary(Vocabulary):
                             "pip install 'mini-tf[hub]'") from None  # fmt: skip
         try:
             self.tokenizer = tokenizers.Tokenizer.from_str(text)
-        except Exception as error:                       # it raises nothing more specific
+        except Exception as error:                       # `tokenizers` raises nothing more specific
             raise UserError(f"it is no tokenizer.json ({error})") from None
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
@@ -56,8 +56,8 @@ class HubVocabulary(Vocabulary):
         return cls(json.dumps(content["tokenizer"]), content["end"])
 
     def split(self, text: str) -> list[str]:
-        """The tokens of a text, without those that stand for its start and its end"""
-        text = utf8(text).decode(errors="replace")       # half a surrogate pair is refused
+        """The tokens of a text, without those for its start and its end"""
+        text = utf8(text).decode(errors="replace")       # `tokenizers` refuses half a surrogate pair
         return self.tokenizer.encode(text, add_special_tokens=False).tokens
 
     def stream(self, tokens: Iterable[str]) -> Iterator[str]:

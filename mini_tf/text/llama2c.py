@@ -1,7 +1,8 @@
 """tokenizer.bin, the tokenizer of llama2.c: pieces with scores, as SentencePiece learns them.
 
-The file, little-endian: int32 bytes of the longest piece; then for each piece float32 score, int32 length, its bytes.
-Pieces 0 to 2 are <unk>, the start and the end of a text; 3 to 258 are written <0x00> … <0xFF>: a byte each.
+The file, little-endian: int32 the length in bytes of the longest piece; then, for each piece, float32 its score, int32
+its length, and its bytes. Pieces 0 to 2 are <unk>, the start and the end of a text; pieces 3 to 258, <0x00> … <0xFF>,
+stand for single bytes.
 Source: Karpathy 2023, llama2.c; Kudo and Richardson 2018, SentencePiece, arXiv:1808.06226
 """
 
@@ -28,15 +29,15 @@ HEAD = struct.Struct("<fi")          # of a piece: score, length
 class LlamaVocabulary(Vocabulary):
     """The pieces of llama2.c's tokenizer, and how it cuts a text into them.
 
-    A space is put before the text. Each character is a piece, or else its bytes are. Then the two neighbours that
-    together are the piece with the highest score are merged, again and again.
+    A space is put before the text. Each character starts as a piece or, if it is none, as its bytes. Then, again and
+    again, two neighbours are merged: those that together make the piece with the highest score.
 
     vocabulary = LlamaVocabulary.read("tok512.bin")
     vocabulary.split("Once upon")                        # [" Once", " upon"]
 
     pieces  strings, in the order of their ids
     scores  a number for each
-    Raises UserError unless the pieces are different, and those of the 256 bytes are numbers 3 to 258.
+    Raises UserError unless the pieces are all different and numbers 3 to 258 are those of the 256 bytes.
     """
 
     kind: ClassVar[str] = "llama2.c"
@@ -53,7 +54,7 @@ class LlamaVocabulary(Vocabulary):
             raise UserError(f"the scores are {shown(scores)}, expected a finite number for each piece")
         self.scores = scores
         self.score_of = dict(zip(self.words, scores))
-        self.neighbours = {pair for piece in self.words for pair in pairwise(piece)}     # characters, in some piece
+        self.neighbours = {pair for piece in self.words for pair in pairwise(piece)}     # of characters, in a piece
         self.merged: dict[tuple[str, ...], list[str]] = {}
 
     @property
@@ -69,7 +70,7 @@ class LlamaVocabulary(Vocabulary):
 
     @classmethod
     def read(cls, data: bytes) -> Self:
-        """The vocabulary that a file's bytes hold. Raises UserError if they are no such file, or only part of one."""
+        """The vocabulary in a file's bytes. Raises UserError if it is no such file, or only part of one."""
         pieces: list[str] = []
         scores: list[float] = []
         place, longest = 4, int.from_bytes(data[:4], "little", signed=True)
@@ -99,10 +100,10 @@ class LlamaVocabulary(Vocabulary):
             temporary.write_bytes(b"".join(parts))
 
     def split(self, text: str) -> list[str]:
-        """The pieces of a text: those of llama2.c's run.c
+        """The pieces of a text, the same as those of llama2.c's run.c
 
-        Nothing is ever merged across two characters that no piece has side by side. So the text is cut there, and what
-        is between two cuts is merged once, however often it occurs.
+        Nothing is ever merged across two characters that no piece has side by side. So the text is cut there, and each
+        distinct part between two cuts is merged only once.
         """
         if not text:
             return []
@@ -124,7 +125,7 @@ class LlamaVocabulary(Vocabulary):
         return None if score is None else -score
 
     def stream(self, tokens: Iterable[str]) -> Iterator[str]:
-        """What each piece adds to the text. The first loses the space that `split` has put before it."""
+        """What each piece adds to the text. The first one loses the space that `split` put there."""
         return text_of(self._bytes_of(tokens))
 
     def _bytes_of(self, tokens):

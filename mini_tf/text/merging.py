@@ -1,4 +1,4 @@
-"""What tokenizers that merge pairs have in common: the merging, and bytes as a text that is still being written."""
+"""What tokenizers that merge pairs share: the merging, and the decoding of bytes that come piece by piece."""
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +10,7 @@ def merge(pieces: list[str], rank: Callable[[str, str], float | None]) -> list[s
 
     rank(left, right) is None for a pair that is not merged.
     merge(["l", "o", "w", "e", "r"], rank) → ["low", "er"]  if "lo", "low" and "er" are pieces, learned in this order
-    The pairs wait in a heap, and each piece knows its neighbours: n pieces take O(n log n) steps.
+    With the pairs in a heap and the pieces in a linked list, n pieces take O(n log n) steps.
     """
     pieces, n = list(pieces), len(pieces)
     before, after = list(range(-1, n - 1)), list(range(1, n + 1))
@@ -33,14 +33,14 @@ def merge(pieces: list[str], rank: Callable[[str, str], float | None]) -> list[s
 
 
 def utf8(text: str) -> bytes:
-    """A text's bytes. Half of a surrogate pair, which is no character, is three bytes that are read as �."""
+    """A text's bytes. Half of a surrogate pair is no character; its three bytes are read as �."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def text_of(parts: Iterable[bytes]) -> Iterator[str]:
-    """Yield the text of each part of some UTF-8, as it comes; a character waits until all its bytes are there.
+    """Yield the text of each part of some UTF-8 as it comes; a character waits until all its bytes are there.
 
-    What is no UTF-8 is read as �; one more string may follow after the last part.
+    What is not UTF-8 is read as �. One more string may follow after the last part.
     """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for part in parts:

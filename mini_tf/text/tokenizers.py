@@ -1,4 +1,4 @@
-"""Which tokenizer: one that is learned from a text, or one of a pretrained model, from a file of another program."""
+"""The choice of a tokenizer: one learned from a text, or a pretrained model's, from a file of another program."""
 
 import json
 import re
@@ -16,12 +16,12 @@ from mini_tf.types import PathLike
 
 NEEDED = "a tokenizer is llama2.c's tokenizer.bin or Hugging Face's tokenizer.json"
 
-WHOLE = {each.kind: each for each in (Vocabulary, CharacterVocabulary)}          # what they know is the whole text
+WHOLE = {each.kind: each for each in (Vocabulary, CharacterVocabulary)}          # made from the whole text
 BPE = re.compile(r"bpe:(\d{1,9})")
 
 
 def check_tokenizer(name: str) -> None:
-    """Raises UserError unless it is "words", "characters", with a number of pieces "bpe:512", or a tokenizer's file."""
+    """Raises UserError unless it is "words", "characters", "bpe:N" for a number N of pieces, or a tokenizer's file."""
     if is_file(name):
         return
     found = BPE.fullmatch(str(name))
@@ -40,15 +40,15 @@ def is_file(name: str) -> bool:
 
 
 def unit_of(name: str) -> str:
-    """What such a tokenizer's tokens are called: "word", "character", "piece"."""
+    """What that tokenizer's tokens are called: "word", "character" or "piece"."""
     return (WHOLE.get(name) or BytePairVocabulary).unit
 
 
 def new_tokenizer(name: str, text: str, training: str) -> Vocabulary:
-    """The vocabulary of a text: "words" or "characters", of all of it; "bpe:512", 512 pieces learned from `training`;
-    or the one in a file, whatever the text.
+    """The vocabulary by a tokenizer's name: the "words" or "characters" of a text, "bpe:512", 512 pieces learned from
+    `training`, or the one in a file, whatever the text.
 
-    training: the part of the text that a model learns from
+    training: the part of the text that the model is trained on
     Raises UserError for another name.
     """
     check_tokenizer(name)
@@ -64,7 +64,7 @@ def open_tokenizer(path: PathLike, size: int | None = None) -> Vocabulary:
     """The tokenizer in a file: llama2.c's tokenizer.bin, or Hugging Face's tokenizer.json, also in a model's folder.
 
     size: the number of tokens that the model knows
-    Raises UserError if there is none at the path, if it cannot be read, and if it has another number of tokens.
+    Raises UserError if there is none at the path, if it cannot be read, or if it has another number of tokens.
     """
     path = Path(path)
     if path.is_dir():
@@ -96,7 +96,7 @@ def _content(path):
 
 
 def _hub(path, data):
-    """The vocabulary of a tokenizer.json; the file tokenizer_config.json beside it says which token ends a text."""
+    """The vocabulary of a tokenizer.json; tokenizer_config.json, beside it, says which token ends a text."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

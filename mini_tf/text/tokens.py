@@ -72,7 +72,7 @@ class Vocabulary:
     ids = vocabulary.encode(vocabulary.split("my father"))       # integer array
     vocabulary.decode(ids)                                       # "my father"
 
-    A vocabulary knows how its texts are cut into tokens, and joined again: here words. Subclasses cut them otherwise,
+    A vocabulary knows how its texts are cut into tokens, and joined again: here words. Subclasses cut them differently,
     and say what a token is called, `unit`. The texts of some pretrained models begin and end with tokens of their own:
     `first`, `end` are their ids, or None. `kind` and `content` are what vocabulary.json says of it: `of` reads it back.
     """

@@ -43,7 +43,7 @@ class Task:
     betas: tuple[float, float] = (0.9, 0.98)   # of Adam
     clip: float | None = 1.0     # largest norm of all gradients together
     weight_decay: float = 0.0    # of matrices, not of biases and norms, as in AdamW
-    last_rate: float = 0.05      # share of the learning rate that the last step has
+    last_rate: float = 0.05      # fraction of the learning rate at the last step
     patience: int = 5            # stop after so many measurements without a new best one
     warm_up: int = 100           # steps in which the learning rate rises
 

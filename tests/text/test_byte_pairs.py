@@ -159,7 +159,7 @@ def test_the_package_tokenizers_finds_the_same_ids(play):
     [
         (None, "None, expected a list of pairs"), (["a"], r"\['a'\], expected a list of pairs"), (7, "7, expected a list"),
         (["a b c"], "expected a list of pairs"), ([["a", "b"]], "expected a list of pairs"), ([7], "expected a list"),
-        (["ab c"], r"\('ab', 'c'\) is no pair of bytes, or of pieces made before"), (["a  b"], "expected a list"),
+        (["ab c"], r"\('ab', 'c'\) is no pair of bytes, or of earlier pieces"), (["a  b"], "expected a list"),
         (["bc a", "b c"], r"\('bc', 'a'\) is no pair of bytes"), ("ab", "expected a list of pairs"),
     ],
 )  # fmt: skip
