@@ -11,7 +11,9 @@ from mini_tf.types import Array
 
 import numpy as np
 
-SIZES = ("T", "L", "H", "m", "n", "f", "k", "blocks", "hidden_layers", "classes", "source_words", "target_words")
+SIZES = (
+    "T", "L", "H", "m", "n", "f", "k", "lora", "blocks", "hidden_layers", "classes", "source_words", "target_words",
+)  # fmt: skip
 
 
 class SavedModel:

@@ -8,7 +8,7 @@ from mini_tf.decoding import generate, greedy
 from mini_tf.errors import UserError
 from mini_tf.models import Llama
 from mini_tf.pretrained import export_llama2c, load_llama
-from mini_tf.text.tokenizer_files import open_tokenizer
+from mini_tf.text.tokenizers import open_tokenizer
 
 import numpy as np
 import pytest
