@@ -151,7 +151,6 @@ EXAMPLES = {
     "attention, scaled": op(ops.attention, (B, H, T, m), (B, H, T, m), (B, H, T, m), scale=0.6),
     "attention, square": op(ops.attention, (B, n, n), (B, n, n), (B, n, n)),
     "grouped_attention": op(ops.grouped_attention, (B, 2 * H, T, m), (B, H, T + 1, m), (B, H, T + 1, n), scale=0.6),
-    "grouped_attention, causal": op(ops.grouped_attention, (B, 2 * H, T, m), (B, H, T, m), (B, H, T, m), CAUSAL),
     "rotary": op(ops.rotary, (B, H, T, n + 2), first=2),
     "rotary, halves": op(ops.rotary, (B, T, n), halves=True),
     "embedding": op(ops.embedding, (c, n), IDS),
@@ -181,16 +180,12 @@ EXAMPLES = {
     "Linear": layer(partial(layers.Linear, n, m), (B, T, n)),
     "LoRA": layer(lambda rng: layers.LoRA(layers.Linear(n, m, rng), 2, rng), (B, T, n)),
     "LayerNorm": layer(lambda rng: layers.LayerNorm(n), (B, T, n)),
-    "LayerNorm, no bias": layer(lambda rng: layers.LayerNorm(n, bias=False), (B, T, n)),
     "RMSNorm": layer(lambda rng: layers.RMSNorm(n), (B, T, n)),
     "Dropout, training": layer(lambda rng: layers.Dropout(0.4), (B, T, n), training=True),
     "PositionalEncoding": layer(lambda rng: layers.PositionalEncoding(T, n), (B, T, n)),
     "LearnedPositions": layer(lambda rng: layers.LearnedPositions(T + 1, n, rng, 1.0), (B, T, n)),
     "ClassWord": layer(lambda rng: layers.ClassWord(n, rng, 1.0), (B, T, n)),
     "MultiHeadAttention": layer(partial(layers.MultiHeadAttention, n, H, m), (B, T, n)),
-    "MultiHeadAttention, grouped, rotary": layer(
-        partial(layers.MultiHeadAttention, n, 2 * H, m + 1, G=H, rotary=100.0), (B, T, n), CAUSAL
-    ),
     "Recurrent": layer(partial(layers.Recurrent, n, m), (B, T, n)),
     "LSTM": layer(partial(layers.LSTM, n, 2), (B, T, n)),
     "GRU": layer(partial(layers.GRU, n, 2), (B, T, n)),
@@ -198,9 +193,6 @@ EXAMPLES = {
     "MultiplicativeAttention": layer(partial(layers.MultiplicativeAttention, n, m), (B, T, n), (B, T + 1, m)),
     "AdditiveAttention": layer(partial(layers.AdditiveAttention, n, m), (B, T, n), (B, T + 1, m)),
     "FeedForward, gelu": layer(partial(layers.FeedForward, n, m, activation="gelu"), (B, T, n)),
-    "FeedForward, gelu by tanh, no bias": layer(
-        partial(layers.FeedForward, n, m, activation="gelu_tanh", bias=False), (B, T, n)
-    ),
     "FeedForward, swiglu": layer(partial(layers.FeedForward, n, m, activation="swiglu"), (B, T, n)),
     "TransformerLayer": layer(partial(layers.TransformerLayer, n, H, m), (B, T, n)),
     "TransformerLayer, layer norm": layer(partial(layers.TransformerLayer, n, H, m, norm="after"), (B, T, n), CAUSAL),
@@ -229,7 +221,6 @@ EXAMPLES = {
     "GPT2, training": loss(models.GPT2, WINDOWS, T=T, L=1, H=H, m=m, f=n, dropout=0.3),
     "GPT2, two layers, no biases": loss(models.GPT2, WINDOWS, T=T, L=2, H=H, m=m, f=n, bias=False),
     "Llama": loss(models.Llama, WINDOWS, T=T, L=1, H=2 * H, G=H, m=m + 1, f=n),
-    "Llama, lora": loss(models.Llama, WINDOWS, T=T, L=1, H=H, m=m + 1, f=n, lora=2),
     "Llama, not tied": loss(models.Llama, WINDOWS, T=T, L=1, H=H, m=m + 1, f=n, tied=False, base=100.0),
     "Translator": translator(tied="readout"),
     "Translator, two layers, biases, norm after": translator(
