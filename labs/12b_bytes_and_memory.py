@@ -216,7 +216,7 @@ for length in LENGTHS:
     window.read(ids[: length - 1])
     cached.read(ids[: length - 1])
     off.append(abs(window.read(ids[length - 1 : length]) - cached.read(ids[length - 1 : length])).max())
-    again, kept = milliseconds(model.logits, ids[None, :length], runs=3), milliseconds(cached.read, ids[:1], runs=9)
+    again, kept = milliseconds(model.logits, ids[None, :length], runs=5), milliseconds(cached.read, ids[:1], runs=9)
     rows[length] = again, kept, again / kept
 table(("tokens so far", "read again, ms", "cache, ms", "times faster"), rows, ("{:.1f}", "{:.2f}", "{:.0f}"))
 expect("scores with and without cache, largest difference", at_most(1e-4), max(off), form="{:.0e}")
@@ -349,23 +349,25 @@ print(f"  trained on Shakespeare in {training.seconds:.0f} s")
 KINDS = {"all weights": (begun, 0, 2e-3), "LoRA, r = 8": (begun, 8, 1e-2), "LoRA, r = 2": (begun, 2, 1e-2),
          "from random weights": (new_llama(), 0, 3e-3)}  # fmt: skip
 per_character = np.array([len(ids) / len(vocabulary.decode(ids)) for ids in (new_test, old_test)])
-losses, learned, rows = {}, {}, {}
+losses, trainings, rows = {}, {}, {}
 for name, (start, r, rate) in KINDS.items():
     model = adapted(start, r)
-    training, measured = train(model, new, STEPS["after"], rate, measures)
+    trainings[name], measured = train(model, new, STEPS["after"], rate, measures)
     losses[name] = measured * per_character
-    learned[name] = sum(p.data.size for p in model.parameters().values() if p.trainable)
+steps = np.min([[milliseconds(each.one_step, runs=1) for each in trainings.values()] for _ in range(30)], axis=0)
+for (name, training), step in zip(trainings.items(), steps):
+    learned = sum(p.data.size for p in training.parameters.values() if p.trainable)
     means = [array for arrays in training.optimizer.memory.values() for array in arrays.values() if np.ndim(array)]
-    step = milliseconds(training.one_step, runs=20)
-    rows[name] = learned[name], sum(array.nbytes for array in means) / 1024, step, *losses[name][-1]
+    rows[name] = learned, sum(array.nbytes for array in means) / 1024, step, *losses[name][-1]
 table(("fine-tuned", "numbers learned", "Adam's KiB", "ms per step", "reviews", "Shakespeare"), rows,
       ("{:,}", "{:,.0f}", "{:.1f}", "{:.3f}", "{:.3f}"), title="Nats per character after fine-tuning")  # fmt: skip
 (new_before, old_before), full, r8, r2, scratch = losses["all weights"][0], *(each[-1] for each in losses.values())
 print(f"  before: reviews {new_before:.3f}, Shakespeare {old_before:.3f}")
 show(lab_12b.fine_tuning(np.linspace(0, STEPS["after"], 7), losses, old_before), "12b_fine_tuning")
-expect("numbers, all weights / LoRA, r = 2", about(24.4, within=0.1), learned["all weights"] / learned["LoRA, r = 2"])
-ratio = rows["LoRA, r = 2"][2] / rows["all weights"][2]
-expect("time of a step, LoRA, r = 2 / all weights", above(0.6), ratio, quick=None, form="{:.2f}")
+numbers, memory, time, *_ = np.divide(rows["LoRA, r = 2"], rows["all weights"])
+expect("numbers, LoRA, r = 2 / all weights", about(0.041, within=0.001), numbers, form="{:.3f}")
+expect("Adam's memory, the same", about(0.041, within=0.001), memory, form="{:.3f}")
+expect("time of a step, the same", above(0.5), time, quick=None, form="{:.2f}")
 expect("share of the gain, LoRA, r = 8", above(0.7), (new_before - r8[0]) / (new_before - full[0]), quick=None)
 expect("share of the gain, LoRA, r = 2", above(0.5), (new_before - r2[0]) / (new_before - full[0]), quick=None)
 expect("forgotten: r = 2 / all weights", below(0.8), (r2[1] - old_before) / (full[1] - old_before), quick=None)
@@ -378,13 +380,14 @@ expect("random weights − LoRA, r = 8, on reviews", above(0), scratch[0] - r8[0
 # small here that rank 2 is too little: random weights do as well.
 #
 # The same with a real pretrained model, stories260K (from where: `labs/pretrained.md`), from children's stories to
-# Shakespeare:
+# Shakespeare: nats per character, 3.143 before, after 600 steps of
+# `mini-tf train --preset llama --from stories260K.bin --tokenizer tok512.bin --seed 0`, a minute or two:
 #
-# ```
-# mini-tf train --preset llama --from stories260K.bin --tokenizer tok512.bin
-# ```
-#
-# | steps, 600 | learning rate | numbers | seed 0 | seed 1 | seed 2 |
+# | learned | numbers | seed 0 | seed 1 | seed 2 |
+# | --- | ---: | ---: | ---: | ---: |
+# | all weights | 260,032 | 1.734 | 1.738 | 1.722 |
+# | `--set lora=8 --set learning_rate=1e-2` | 46,240 | 1.803 | 1.819 | 1.833 |
+# | `--set lora=2 --set learning_rate=1e-2` | 11,560 | 1.884 | 1.881 | 1.868 |
 #
 # ## What to remember
 #
