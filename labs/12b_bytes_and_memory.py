@@ -5,12 +5,11 @@
 # Radford et al. 2019, GPT-2 (of bytes); Ainslie et al. 2023, [arXiv:2305.13245](https://arxiv.org/abs/2305.13245)
 # (grouped heads); Hu et al. 2021, [arXiv:2106.09685](https://arxiv.org/abs/2106.09685) (LoRA).
 #
-# Lab 12 built the layer of today's language models. Three more inventions make these models practical, and none of
-# them changes the layer:
+# Lab 12 built the layer of today's language models. Three inventions around it make these models practical:
 #
 # 1. **byte-pair encoding**: which tokens to read, so that no text has an unknown one,
 # 2. **the KV cache**: how to write a text without reading it all again for every token, and what that costs in memory,
-# 3. **LoRA**: how to fine-tune a model by learning a hundredth of its weights.
+# 3. **LoRA**: how to fine-tune a model by learning a few numbers beside its weights.
 #
 # Letters: **c** pieces of the vocabulary, **T** tokens, **L** layers, **H** heads of queries, **G** heads of keys and
 # values, **m** size of a head, **n** size of a token's vector, **r** rank of a LoRA.
@@ -163,7 +162,7 @@ expect("per character", "words bpe:2048 bpe:512 characters", " ".join(by_charact
 #
 # A model writes one token, appends it, and reads the text again. But in a causal model a token's keys and values do not
 # change when tokens are appended. So keep them, and compute only what is new: one query, one key, one value. The new
-# query needs all keys and values, the old queries are needed by nobody.
+# query meets all keys and values; the old queries are no longer needed.
 
 # %%
 def read_one(x, keys, values, Wq, Wk, Wv):
@@ -375,9 +374,9 @@ expect("random weights − LoRA, r = 8, on reviews", above(0), scratch[0] - r8[0
 
 # %% [markdown]
 # LoRA learns less and forgets less, as Biderman et al. found for large models
-# ([arXiv:2405.09673](https://arxiv.org/abs/2405.09673)). It is not faster: the gradient still has to go through every
-# layer. What it saves is memory, Adam's above all, and a fine-tuned copy of the model is a small file. The model is so
-# small here that rank 2 is too little: random weights do as well.
+# ([arXiv:2405.09673](https://arxiv.org/abs/2405.09673)). It is not faster here: the gradient still goes through every
+# layer. What it saves is memory, Adam's above all, and a fine-tuned copy of the model is a small file. For this tiny
+# model rank 2 is too little: in as many steps, random weights learn as much.
 #
 # The same with a real pretrained model, stories260K (from where: `labs/pretrained.md`), from children's stories to
 # Shakespeare: nats per character, 3.143 before, after 600 steps of
