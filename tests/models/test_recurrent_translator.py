@@ -6,6 +6,7 @@ from mini_tf.gradcheck import judge
 from mini_tf.models.recurrent_translator import RecurrentTranslator
 from mini_tf.text.sentences import EOS, SOS
 from mini_tf.training.pair_batches import SentenceBatch
+from tests.cases import cases
 
 import numpy as np
 import pytest
@@ -20,9 +21,9 @@ def made(cell="lstm", attention="multiplicative", **options):
     return RecurrentTranslator(7, 7, **{"n": 4, "k": 6, "T": 6, "dtype": "float64"} | options, cell=cell, attention=attention)
 
 
-@pytest.mark.parametrize(("cell", "attention", "L"), [
-    ("lstm", "multiplicative", 2), ("lstm", "additive", 1), ("lstm", "none", 1), ("gru", "multiplicative", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(("cell", "attention", "L"), cases(
+    [("lstm", "additive", 1), ("gru", "multiplicative", 1)], [("lstm", "multiplicative", 2), ("lstm", "none", 1)]
+))  # fmt: skip
 def test_gradients(cell, attention, L, rng):
     model = made(cell, attention, L=L, k=4, dropout=0.3)
     for parameter in model.parameters().values():        # away from 0, where attention would hardly depend on h

@@ -77,7 +77,7 @@ def test_a_run_that_was_stopped_is_the_same_to_the_last_bit_as_another_that_was_
         assert [key for key in one if one[key] != other[key]] == []
 
 
-@pytest.mark.parametrize(("before", "after"), cases([(2, 3)], [(3, 1)]))
+@pytest.mark.parametrize(("before", "after"), cases([], [(2, 3), (3, 1)]))
 def test_a_run_goes_on_with_another_number_of_processes(before, after, tmp_path, trained):
     names = "quick,recurrent,translate,fill"
     work(before, "presets", tmp_path, "stopped sharded" if before == 3 else "stopped", names)

@@ -132,6 +132,7 @@ def test_the_tokenizer_of_another_model_is_refused(folder, tmp_path, rng):
         starting_from(LLAMA, tmp_path / "other.bin", folder / "tok.bin")
 
 
+@pytest.mark.exhaustive
 def test_the_explorer_reads_a_pretrained_model(inside, tmp_path):
     command = ["explore", "story.bin", "--tokenizer", "tok.bin", "--out", tmp_path / "page.html"]
     code, out, err = inside(*command, "--text", "to be")
