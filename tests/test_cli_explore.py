@@ -44,6 +44,7 @@ def test_a_small_model_is_trained_and_explored(mini_tf, corpus, tmp_path):
     assert data["alternatives"]
 
 
+@pytest.mark.exhaustive
 def test_a_run_is_explored(mini_tf, corpus, tmp_path):
     assert mini_tf("train", "--corpus", corpus, "--steps", "10", "--run", "run")[0] == 0
     code, _, err = mini_tf("explore", "run", "--text", "the cat sat", "--bug", "layer_norm: γ forgotten", "--out", "a.html")
