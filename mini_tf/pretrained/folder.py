@@ -15,9 +15,11 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mini_tf.checks import shown
+from mini_tf.checks import check_whole, shown
 from mini_tf.errors import UserError
-from mini_tf.files import kind_of, read_text
+from mini_tf.files import kind_of, read_text, write_text
+from mini_tf.models.saved import SavedModel
+from mini_tf.training.archive import write_archive
 from mini_tf.types import Array, PathLike
 
 import numpy as np
@@ -104,10 +106,31 @@ class Arrays(Mapping[str, Array]):
             raise UserError(f"{self.folder}: the array {name} has shape {found}, by its config.json it has {shape}")
         return self[name][: shape[0]]
 
+    def check_fits(self, model_type: type[SavedModel], options: dict[str, Any], c: int, n: int) -> None:
+        """Raises UserError if a model with these options is too large for the arrays."""
+        try:
+            model_type.check_fits(options, self.places, c=c, n=n)  # type: ignore[arg-type]  # a Place has a size, too
+        except UserError as error:
+            raise UserError(f"{self.folder}: {error}") from None
+
     def check_no_others(self, names: Collection[str]) -> None:
         """Raises UserError for an array that is not among these."""
         if (odd := next((name for name in self if name not in names), None)) is not None:
             raise UserError(f"{self.folder} has an array {odd}, which a model of its config.json does not have")
+
+
+def write_folder(folder: PathLike, config: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """Write config.json and model.safetensors. Raises NotWritten."""
+    write_archive(Path(folder) / "model.safetensors", "export", arrays, {"model": config["model_type"]})
+    write_text(Path(folder) / "config.json", json.dumps(config, indent=2) + "\n")
+
+
+def check_sizes(folder: PathLike, **sizes: Any) -> None:
+    """Raises UserError for the first size of a config.json that is not a whole number of at least 1."""
+    try:
+        check_whole(**sizes)
+    except UserError as error:
+        raise UserError(f"{folder}: by its config.json {error}") from None
 
 
 def _json_of(path: Path) -> dict[str, Any]:

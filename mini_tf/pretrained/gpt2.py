@@ -4,18 +4,14 @@ Its weights are (in, out), as ours are. Each array holds the weights, or the bia
 c_attn hold three, query, key and value side by side. The readout is the table of word vectors, wte.
 """
 
-import json
-from pathlib import Path
 from typing import Any
 
 from mini_tf.backend import to_host
-from mini_tf.checks import check_whole, shown
+from mini_tf.checks import shown
 from mini_tf.errors import UserError
-from mini_tf.files import write_text
 from mini_tf.layers import LayerNorm, Linear, Parameter
 from mini_tf.models import GPT2
-from mini_tf.pretrained.folder import PREFIXES, Arrays, read_config
-from mini_tf.training.archive import write_archive
+from mini_tf.pretrained.folder import PREFIXES, Arrays, check_sizes, read_config, write_folder
 from mini_tf.types import Array, PathLike
 
 import numpy as np
@@ -37,10 +33,7 @@ def load_gpt2(folder: PathLike) -> GPT2:
     config = read_config(folder, "gpt2")
     options, c, n = _options(folder, config)
     arrays = Arrays(folder, PREFIXES["gpt2"])
-    try:
-        GPT2.check_fits(options, arrays.places, c=c, n=n)
-    except UserError as error:
-        raise UserError(f"{folder}: {error}") from None
+    arrays.check_fits(GPT2, options, c, n)
     table = arrays.of_shape("wte.weight", (c, n), padded=True)
     if "lm_head.weight" in arrays and not np.array_equal(arrays.of_shape("lm_head.weight", (c, n), True), table):
         raise UserError(f"{folder}: lm_head.weight is not wte.weight, expected a readout that is the word vectors")
@@ -74,8 +67,7 @@ def export_gpt2(model: GPT2, folder: PathLike) -> None:
     } | {name: usual for name, (usual, *_) in FIXED.items()}  # fmt: skip
     found = {"wte.weight": [model.trunk.embedding.table], **_parameters(model)}
     arrays = {f"{PREFIXES['gpt2']}{name}": _side_by_side(parts) for name, parts in found.items()}
-    write_archive(Path(folder) / "model.safetensors", "export", arrays, {"model": "gpt2"})
-    write_text(Path(folder) / "config.json", json.dumps(config, indent=2) + "\n")
+    write_folder(folder, config, arrays)
 
 
 def _options(folder: PathLike, config: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
@@ -86,10 +78,7 @@ def _options(folder: PathLike, config: dict[str, Any]) -> tuple[dict[str, Any], 
     sizes: dict[str, Any] = {name: config.get(name) for name in SIZES}
     if (hidden := config.get("n_inner")) is not None:
         sizes["n_inner"] = hidden
-    try:
-        check_whole(**sizes)
-    except UserError as error:
-        raise UserError(f"{folder}: by its config.json {error}") from None
+    check_sizes(folder, **sizes)
     c, T, n, L, H = (sizes[name] for name in SIZES)
     if n % H:
         raise UserError(f"{folder}: its config.json says n_embd = {n}, which n_head = {H} heads cannot share")

@@ -4,19 +4,16 @@ Hugging Face's weights are (out, in), the transpose of ours. Its rotary position
 head, ours 2i and 2i + 1, so the columns of the query and key weights are in another order.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 from mini_tf.backend import to_host
-from mini_tf.checks import check_whole, is_number, shown
+from mini_tf.checks import is_number, shown
 from mini_tf.errors import UserError
-from mini_tf.files import write_text
 from mini_tf.layers import Linear, Parameter
 from mini_tf.models import Llama
-from mini_tf.pretrained.folder import PREFIXES, Arrays, read_config
+from mini_tf.pretrained.folder import PREFIXES, Arrays, check_sizes, read_config, write_folder
 from mini_tf.pretrained.llama2c import load_llama2c
-from mini_tf.training.archive import write_archive
 from mini_tf.types import Array, PathLike
 
 import numpy as np
@@ -45,10 +42,7 @@ def load_llama(path: PathLike) -> Llama:
     config = read_config(path, "llama")
     options, c, n = _options(path, config)
     arrays = Arrays(path, PREFIXES["llama"])
-    try:
-        Llama.check_fits(options, arrays.places, c=c, n=n)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+    arrays.check_fits(Llama, options, c, n)
     model = Llama(arrays.of_shape("embed_tokens.weight", (c, n), padded=True), **options)
     parameters = _parameters(model)
     arrays.check_no_others({"embed_tokens.weight", "lm_head.weight", *parameters})
@@ -78,8 +72,7 @@ def export_llama(model: Llama, folder: PathLike) -> None:
         arrays[name] = (_halves(x, options["m"]) if name.endswith(TURNED) else x).T
     named = {name if name == "lm_head.weight" else PREFIXES["llama"] + name: x for name, x in arrays.items()}
     named = {name: np.ascontiguousarray(x, np.float32) for name, x in named.items()}
-    write_archive(Path(folder) / "model.safetensors", "export", named, {"model": "llama"})
-    write_text(Path(folder) / "config.json", json.dumps(config, indent=2) + "\n")
+    write_folder(folder, config, named)
 
 
 def _options(folder: PathLike, config: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
@@ -91,14 +84,10 @@ def _options(folder: PathLike, config: dict[str, Any]) -> tuple[dict[str, Any], 
         if value != wanted.get(name, value):
             raise UserError(f"{folder}: its config.json says {name} = {shown(value)}, expected {shown(wanted[name])}")
     sizes: dict[str, Any] = {name: config.get(name) for name in SIZES}
-    try:
-        check_whole(**sizes)
-        c, T, n, f, L, H = sizes.values()
-        more = {"num_key_value_heads": config.get("num_key_value_heads", H), "head_dim": config.get("head_dim", n // H)}
-        check_whole(**more)
-    except UserError as error:
-        raise UserError(f"{folder}: by its config.json {error}") from None
-    G, m = more.values()
+    check_sizes(folder, **sizes)
+    c, T, n, f, L, H = sizes.values()
+    G, m = config.get("num_key_value_heads", H), config.get("head_dim", n // H)
+    check_sizes(folder, num_key_value_heads=G, head_dim=m)
     base, eps = rope.get("rope_theta", config.get("rope_theta", 10000.0)), config.get("rms_norm_eps", 1e-6)
     for name, value in (("rope_theta", base), ("rms_norm_eps", eps)):
         if not is_number(value) or value <= 0:
