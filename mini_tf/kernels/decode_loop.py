@@ -2,7 +2,8 @@
 
 from mini_tf.kernels.compiling import FAST, compiled
 from mini_tf.kernels.elementary import ONE, ZERO, distribution_by_tanh, f4, normal_distribution, sigmoid
-from mini_tf.kernels.loops import norm_of_rows, reciprocal_root, softmax_of_rows
+from mini_tf.kernels.llama import rms_of_row, turn_row
+from mini_tf.kernels.loops import norm_of_rows, softmax_of_rows
 
 import numpy as np
 from numba import njit
@@ -61,23 +62,17 @@ def added(x, y, relu):
 def turn(heads, cos, sin):
     """In place: the pairs of each head of a word turned by the angles of its position; see ops.rotary"""
     m = 2 * cos.size
-    for first in range(0, heads.size, m) if m else range(0):
-        for k in range(cos.size):
-            i = first + 2 * k
-            a, b = heads[i], heads[i + 1]
-            heads[i], heads[i + 1] = a * cos[k] - b * sin[k], a * sin[k] + b * cos[k]
+    for first in range(0, heads.size, m):
+        head = heads[first : first + m]
+        turn_row(head, cos, sin, False, head)
 
 
 @njit(fastmath=FAST, error_model="numpy")
 def normed(x, gamma, beta, eps):
     """layer_norm(x), or rms_norm(x) if beta is empty"""
     if beta.size == 0:
-        squares, y = ZERO, np.empty(x.size, np.float32)
-        for i in range(x.size):
-            squares += x[i] * x[i]
-        scale = reciprocal_root(squares / f4(x.size) + eps)
-        for i in range(x.size):
-            y[i] = gamma[i] * (x[i] * scale)
+        y = np.empty(x.size, np.float32)
+        rms_of_row(x, gamma, eps, y)
         return y
     row, mean, r = np.empty((1, x.size), np.float32), np.empty(1, np.float32), np.empty(1, np.float32)
     norm_of_rows(0, 1, x.reshape(1, x.size), gamma, beta, eps, row, mean, r)

@@ -45,7 +45,8 @@ FINGERPRINTS = {
         "gelu": "9733d1ddcc18cdb4",
         "erf": "54a745437c761e68",
         "swiglu": "50e189d70958af5a",
-        "silu": "43f9a74dbb19b33e",
+        "silu": "e0c1a0bd31f39469",
+        "sigmoid": "f13a911c522b52c4",
     },
     "ops.activations.gelu": {
         "gelu": "9733d1ddcc18cdb4",
@@ -58,11 +59,13 @@ FINGERPRINTS = {
         "residual_relu": "48982d794b8c756a",
     },
     "ops.activations.silu": {
-        "silu": "43f9a74dbb19b33e",
+        "silu": "e0c1a0bd31f39469",
+        "sigmoid": "f13a911c522b52c4",
     },
     "ops.activations.swiglu": {
         "swiglu": "50e189d70958af5a",
-        "silu": "43f9a74dbb19b33e",
+        "silu": "e0c1a0bd31f39469",
+        "sigmoid": "f13a911c522b52c4",
     },
     "ops.attention.attention": {
         "attention": "b1bb2e681fed29b5",

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from types import NotImplementedType
 
-from mini_tf.kernels.compiling import EXACT, compiled
+from mini_tf.kernels.compiling import EXACT, FAST, compiled
 from mini_tf.kernels.elementary import ONE, ZERO, f4, sigmoid
 from mini_tf.kernels.loops import normalized, reciprocal_root
 from mini_tf.kernels.memory import as_gradient, empty, for_loops
@@ -15,18 +15,23 @@ import numpy as np
 from numba import njit
 
 
+@njit(inline="always", fastmath=FAST, error_model="numpy")
+def rms_of_row(x, gamma, eps, y):
+    """y = γ·x·r;   returns r = 1/√(mean(x²) + ε)"""
+    squares = ZERO
+    for j in range(x.size):
+        squares += x[j] * x[j]
+    r = reciprocal_root(squares / f4(x.size) + eps)
+    for j in range(x.size):
+        y[j] = gamma[j] * normalized(x[j], ZERO, r)
+    return r
+
+
 @compiled("void(i8, i8, f4[:, ::1], f4[::1], f4, f4[:, ::1], f4[::1])")
 def rms_rows(first, stop, x, gamma, eps, y, r):
-    """y = γ·x·r,   r = 1/√(mean(x²) + ε)"""
-    size = f4(x.shape[1])
+    """See rms_of_row; r of each row goes into r"""
     for i in range(first, stop):
-        row, y_row, squares = x[i], y[i], ZERO
-        for j in range(row.size):
-            squares += row[j] * row[j]
-        scale = reciprocal_root(squares / size + eps)
-        r[i] = scale
-        for j in range(row.size):
-            y_row[j] = gamma[j] * normalized(row[j], ZERO, scale)
+        r[i] = rms_of_row(x[i], gamma, eps, y[i])
 
 
 @compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4[::1], f4[::1], f4[:, ::1], f4[::1])")
@@ -129,23 +134,26 @@ def swiglu(gate: Array, x: Array) -> tuple[Array, Backward]:
     return y, backward
 
 
+@njit(inline="always", fastmath=FAST)
+def turn_row(x, cos, sin, halves, y):
+    """Each pair of x turned; y may be x itself"""
+    pairs = cos.size
+    if halves:
+        for k in range(pairs):
+            a, b = x[k], x[k + pairs]
+            y[k], y[k + pairs] = a * cos[k] - b * sin[k], a * sin[k] + b * cos[k]
+    else:
+        for k in range(pairs):
+            a, b = x[2 * k], x[2 * k + 1]
+            y[2 * k], y[2 * k + 1] = a * cos[k] - b * sin[k], a * sin[k] + b * cos[k]
+
+
 @compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4[:, ::1], i8, b1, f4[:, ::1])")
 def turn_rows(first, stop, x, cos, sin, heads, halves, y):
-    """Each pair of x's rows turned; row i is at position i // heads, counted from 0 again in each text"""
-    positions, pairs = cos.shape
+    """See turn_row; row i has the position i // heads, from 0 again after the last"""
     for i in range(first, stop):
-        t = i // heads % positions
-        row, y_row, cos_row, sin_row = x[i], y[i], cos[t], sin[t]
-        if halves:
-            for k in range(pairs):
-                a, b = row[k], row[k + pairs]
-                y_row[k] = a * cos_row[k] - b * sin_row[k]
-                y_row[k + pairs] = a * sin_row[k] + b * cos_row[k]
-        else:
-            for k in range(pairs):
-                a, b = row[2 * k], row[2 * k + 1]
-                y_row[2 * k] = a * cos_row[k] - b * sin_row[k]
-                y_row[2 * k + 1] = a * sin_row[k] + b * cos_row[k]
+        t = i // heads % len(cos)
+        turn_row(x[i], cos[t], sin[t], halves, y[i])
 
 
 def rotary(

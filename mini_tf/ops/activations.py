@@ -111,8 +111,7 @@ def silu(x: Array) -> tuple[Array, Backward]:
     Like gelu it is smooth, near x for large x, near 0 for very negative x; its minimum is −0.28.
     Source: Hendrycks, Gimpel 2016, arXiv:1606.08415; as "swish" in Ramachandran, Zoph, Le 2017, arXiv:1710.05941
     """
-    xp = array_module(x)
-    s = 0.5 * (1 + xp.tanh(0.5 * x))
+    s, _ = sigmoid(x)
 
     def backward(dy: Array) -> Array:                    # keeps x, s
         return dy * (s * (1 + x * (1 - s)))
