@@ -8,6 +8,7 @@ from mini_tf.pretrained import export_gpt2, load_gpt2
 from mini_tf.pretrained.folder import read_config
 from mini_tf.pretrained.gpt2 import _parameters
 from mini_tf.training.checkpoint import load_checkpoint
+from tests.pretrained.comparing import same
 
 import numpy as np
 import pytest
@@ -40,21 +41,7 @@ def rewrite(folder, change=lambda arrays: arrays, **options):
     (folder / "config.json").write_text(json.dumps({name: value for name, value in config.items() if value is not None}))
 
 
-def same(one, other):
-    assert one.config == other.config
-    ours, theirs = one.parameters(), other.parameters()
-    assert list(ours) == list(theirs)
-    for name in ours:
-        np.testing.assert_array_equal(ours[name].data, theirs[name].data, err_msg=name)
-
-
 # With transformers as oracle ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def transformers():
-    pytest.importorskip("torch", reason="PyTorch is not installed; it is only a peer")
-    return pytest.importorskip("transformers", reason="transformers is not installed; it is only an oracle")
 
 
 def oracle(transformers, **options):

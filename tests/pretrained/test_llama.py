@@ -5,6 +5,7 @@ import json
 from mini_tf.errors import UserError
 from mini_tf.models import Llama
 from mini_tf.pretrained import export_llama, load_llama
+from tests.pretrained.comparing import same
 
 import numpy as np
 import pytest
@@ -22,14 +23,6 @@ def a_model(rng, **options):
     return model
 
 
-def same(one, other):
-    assert one.config == other.config
-    ours, theirs = one.parameters(), other.parameters()
-    assert list(ours) == list(theirs)
-    for name in ours:
-        np.testing.assert_array_equal(ours[name].data, theirs[name].data, err_msg=name)
-
-
 @pytest.mark.parametrize("options", [{}, {"tied": False, "G": 4, "base": 500.0, "eps": 1e-6}])
 def test_a_model_comes_back_from_its_folder(options, tmp_path, rng):
     model = a_model(rng, **options)
@@ -38,12 +31,6 @@ def test_a_model_comes_back_from_its_folder(options, tmp_path, rng):
 
 
 # With transformers as oracle ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def transformers():
-    pytest.importorskip("torch", reason="PyTorch is not installed; it is only a peer")
-    return pytest.importorskip("transformers", reason="transformers is not installed; it is only an oracle")
 
 
 def oracle(transformers, **options):
