@@ -79,15 +79,19 @@ def read_text(path: PathLike, advice: str = "the run is damaged: train again") -
     advice: how the error's sentence ends
     """
     try:
-        if (kind := kind_of(path)) != "a file":
-            reason = f"it is {kind}, expected a file"
-        elif (size := os.stat(path).st_size) > MOST:
-            reason = f"it has {size:,} bytes, expected at most {MOST:,}"
-        else:
-            return Path(path).read_text(encoding="utf-8")
+        check_readable(path)
+        return Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
     raise UserError(f"{path} cannot be read ({reason}); {advice}")
+
+
+def check_readable(path: PathLike) -> None:
+    """Raises ValueError, which says why, for a pipe or a folder, and for a file that is too long; and OSError."""
+    if (kind := kind_of(path)) != "a file":
+        raise ValueError(f"it is {kind}, expected a file")
+    if (size := os.stat(path).st_size) > MOST:
+        raise ValueError(f"it has {size:,} bytes, expected at most {MOST:,}")
 
 
 def is_stream(path: PathLike) -> bool:

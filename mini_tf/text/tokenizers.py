@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mini_tf.checks import check_whole, shown
 from mini_tf.errors import UserError
-from mini_tf.files import MOST, kind_of
+from mini_tf.files import check_readable
 from mini_tf.text.byte_pairs import LEAST_PIECES, MOST_PIECES, BytePairVocabulary
 from mini_tf.text.characters import CharacterVocabulary
 from mini_tf.text.hub import HubVocabulary
@@ -82,12 +82,8 @@ def open_tokenizer(path: PathLike, size: int | None = None) -> Vocabulary:
 
 def _content(path):
     try:
-        if (kind := kind_of(path)) != "a file":
-            reason = f"it is {kind}, expected a file"
-        elif (size := path.stat().st_size) > MOST:
-            reason = f"it has {size:,} bytes, expected at most {MOST:,}"
-        else:
-            return path.read_bytes()
+        check_readable(path)
+        return path.read_bytes()
     except FileNotFoundError:
         raise UserError(f"there is no file {path}; {NEEDED}") from None
     except (OSError, ValueError) as error:
