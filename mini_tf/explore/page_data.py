@@ -8,6 +8,7 @@ from typing import Any
 import mini_tf
 from mini_tf.explore.arrays import Axes, Store
 from mini_tf.explore.comparison import Alternative
+from mini_tf.explore.dataflow import dataflow
 from mini_tf.explore.recording import Frame, Recorder
 from mini_tf.kernels import reference_only
 from mini_tf.layers import Layer
@@ -68,8 +69,9 @@ class PageData:
             | ({"error": line.error} if line.error else {})
             for line in recorder.lines if line.frame.number in shown
         ]  # fmt: skip
+        flow = dataflow(recorder, self.store, shown, names).data()
         failed = next((line.error for line in recorder.lines if line.error), "") if recorder.error else ""
-        return {"label": label, "frames": frames, "lines": lines, "stopped": failed} | more
+        return {"label": label, "frames": frames, "lines": lines, "map": flow, "stopped": failed} | more
 
     def _made(self, line):
         """[[name, reference, parts, slopes]] of a line, the last only of a gradient that they disagree with"""

@@ -48,13 +48,21 @@ class PartFinder:
         if not is_array(value) or np.ndim(value) == 0:
             return None
         try:
-            while isinstance(node, ast.IfExp):
-                node = node.body if self.evaluator.plain(node.test) else node.orelse
+            node = self.chosen(node)
             self._match_calls(node)
             found = self._parts(node, value, 0)
         except Exception:                                # an expression of an unforeseen kind
             return None
         return found if "op" in found else None
+
+    def chosen(self, node: ast.expr) -> ast.expr:
+        """The branch that was taken of a if … else b; any other expression itself"""
+        try:
+            while isinstance(node, ast.IfExp):
+                node = node.body if self.evaluator.plain(node.test) else node.orelse
+        except NotPure:
+            pass
+        return node
 
     def of_change(
         self, before: dict[str, Any], statement: ast.AugAssign, name: str, value: Any

@@ -213,7 +213,7 @@ class Recorder:
 
     def _changed(self, call, frame, known):
         """[(name, reference, None)] of other arrays that these statements have written into: np.add.at(dx, ids, dy)"""
-        if not any(isinstance(node, WRITING) for statement in call.running for node in _own_nodes(statement)):
+        if not any(isinstance(node, WRITING) for statement in call.running for node in own_nodes(statement)):
             return []
         found = []
         for name, value in frame.f_locals.items():
@@ -227,8 +227,9 @@ class Recorder:
     def _assigned(self, call, statement, frame, finder):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         after, found = frame.f_locals, []
+        chosen = finder.chosen(statement.value) if finder else statement.value
         for target in targets:
-            for one, node in _pairs(target, statement.value):
+            for one, node in _pairs(target, chosen):
                 name, value = _what_is_written(one, after)
                 if value is NOTHING:
                     continue
@@ -353,7 +354,7 @@ def _what_is_written(target, variables):
     return "", NOTHING
 
 
-def _own_nodes(statement):
+def own_nodes(statement: ast.AST) -> list[ast.AST]:
     """The nodes of a statement; of a compound statement, the nodes of its first line"""
     if isinstance(statement, COMPOUND):
         parts = [getattr(statement, name, None) for name in ("target", "iter", "test", "subject")]
@@ -363,9 +364,9 @@ def _own_nodes(statement):
 
 
 def _names_written(statement):
-    nodes = _own_nodes(statement)
+    nodes = own_nodes(statement)
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _names_read(statement):
-    return {node.id for node in _own_nodes(statement) if isinstance(node, ast.Name)}
+    return {node.id for node in own_nodes(statement) if isinstance(node, ast.Name)}

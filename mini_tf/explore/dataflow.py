@@ -1,0 +1,332 @@
+"""The map of a computation: its blocks, the arrays that flow between them, and the gradients that flow back.
+
+A block is a call of a layer, of an op, or of a learner's own function. Which block reads what another one has made is
+not declared anywhere: it is found from the arrays themselves, since each array of a recording has a number of its own.
+Where a line stands between two blocks, as in x + y or Phi[:, -1], the arrays that it reads lead on; a line that joins
+several of them is a block, too. Inside an op every line is one.
+"""
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mini_tf import ops
+from mini_tf.explore.arrays import Store
+from mini_tf.explore.parts import Parts
+from mini_tf.explore.recording import Frame, Line, Recorder, own_nodes
+from mini_tf.layers import Layer, MultiHeadAttention, Trunk
+from mini_tf.places import is_theirs
+
+OPS = Path(ops.__file__).parent
+GIVEN = -1               # in an edge: from the arguments of the block around it, instead of a block inside it
+SHAPE = "shape", "dtype", "ndim", "size"
+MOST_LINES = 40          # of a function whose lines are drawn as blocks
+NAMES = {                # of classes, functions and attributes, where the code has another one than the field
+    "A": "readout", "TiedReadout": "readout", "Embedding": "word vectors", "embedding": "word vectors",
+    "PositionalEncoding": "positions", "LearnedPositions": "positions", "TransformerLayer": "layer",
+    "DecoderLayer": "layer", "MultiHeadAttention": "attention", "AdditiveAttention": "additive attention",
+    "MultiplicativeAttention": "attention", "FeedForward": "feed-forward", "LayerNorm": "layer norm",
+    "layer_norm": "layer norm", "RMSNorm": "RMS norm", "rms_norm": "RMS norm", "residual_relu": "add x + relu(y)",
+    "masked_softmax": "masked softmax", "grouped_attention": "grouped attention", "mean_pool": "mean over the words",
+    "cross_entropy": "cross-entropy", "mse": "mean squared error", "Recurrent": "recurrent",
+    "BothDirections": "both directions",
+}  # fmt: skip
+
+
+@dataclass
+class Block:
+    """A call, or a line, as a block of the map.
+
+    frame, line     numbers of the call, and of the line if it is one; name, detail: what is written on it
+    takes           [(name, reference)] of the arrays that it reads;  gives: references of those that it makes
+    gradients       {name: reference} of what its backward gives back for `takes`;  dy: what its backward was given
+    parameters      [(name, reference, reference of its gradient)] of what it takes and nobody has computed
+    blocks, edges   what is inside it: [Block], [(from, to, name, array, gradient)], by their places in `blocks`
+    """
+
+    frame: int
+    name: str
+    detail: str = ""
+    line: int | None = None
+    takes: list[tuple[str, int]] = field(default_factory=list)
+    gives: list[int] = field(default_factory=list)
+    gradients: dict[str, int] = field(default_factory=dict)
+    dy: int | None = None
+    parameters: list[tuple[str, int, int | None]] = field(default_factory=list)
+    blocks: list["Block"] = field(default_factory=list)
+    edges: list[tuple[int, int, str, int, int | None]] = field(default_factory=list)
+
+    def data(self) -> dict[str, Any]:
+        """What the page holds of it: what is not empty"""
+        found = vars(self) | {"blocks": [block.data() for block in self.blocks]}
+        return {name: value for name, value in found.items() if value not in ("", None, [], {})}
+
+
+def dataflow(recorder: Recorder, store: Store, shown: set[int], names: dict[int, str]) -> Block:
+    """The Block of a whole recording. shown: numbers of the calls that the page shows; names: {id of a layer: path}"""
+    return _Finder(recorder, store, shown, names).whole()
+
+
+class _Finder:
+    def __init__(self, recorder: Recorder, store: Store, shown: set[int], names: dict[int, str]):
+        self.recorder, self.store, self.names = recorder, store, names
+        self.inside: dict[Frame | None, list[Frame]] = {}
+        self.backwards: dict[Frame, list[Frame]] = {}
+        self.lines: dict[Frame, list[tuple[int, Line]]] = {}
+        for frame in recorder.frames:
+            if frame.number in shown and not frame.is_backward:
+                self.inside.setdefault(frame.parent, []).append(frame)
+            if frame.is_backward and frame.maker is not None:
+                self.backwards.setdefault(frame.maker, []).append(frame)
+        for number, line in enumerate(recorder.lines):
+            self.lines.setdefault(line.frame, []).append((number, line))
+
+    def whole(self) -> Block:
+        outermost = self.inside.get(None, [])
+        model = next((frame.owner for frame in outermost if self.names.get(id(frame.owner)) == ""), None)
+        block = Block(outermost[0].number if outermost else 0, "")
+        block.takes = [one for frame in outermost for one in frame.arguments if self._is_numeric(one[1])]
+        self._fill(block, list(self._scope(outermost, model)), False)
+        return block
+
+    # What is a block -------------------------------------------------------------------------------------------------
+
+    def _scope(self, frames: list[Frame], owner: Any) -> Iterator[tuple[Frame, bool]]:
+        """(call, True if it is a block) of these calls; of those that are none also the calls inside them"""
+        for frame in frames:
+            is_block = self._is_block(frame, owner)
+            yield frame, is_block
+            if not is_block:
+                yield from self._scope(self.inside.get(frame, []), owner)
+
+    def _is_block(self, frame: Frame, owner: Any) -> bool:
+        if isinstance(frame.owner, Layer):
+            return frame.owner is not owner and type(frame.owner) is not Trunk
+        is_op = Path(frame.sheet.path).parent == OPS and frame.written.outer is None
+        return (is_op or is_theirs(frame.sheet.path)) and bool(self.backwards.get(frame))
+
+    def _block(self, frame: Frame) -> Block:
+        path, owner = self.names.get(id(frame.owner), ""), frame.owner
+        own, kind = path.rpartition(".")[2], type(owner).__name__ if isinstance(owner, Layer) else frame.sheet.title
+        name = NAMES.get(own) or NAMES.get(kind, kind)
+        if own.isdigit():
+            name = f"{path.split('.')[-2] if kind == 'Linear' else name} {int(own) + 1}"
+        elif kind == "Linear" and own not in ("", "A"):
+            name = own
+        elif kind == "MultiHeadAttention" and own not in ("attention", ""):
+            name = own.replace("_", " ")
+        block = Block(frame.number, name, f"{owner.H} heads" if isinstance(owner, MultiHeadAttention) else "")
+        block.takes = [(name, ref) for name, ref in frame.arguments if self._is_numeric(ref)]
+        block.gives = self._arrays_of_last_line(frame)
+        backward = next((one for one in self.backwards.get(frame, []) if self.lines.get(one)), None)
+        if backward is not None:
+            block.dy = next((ref for _, ref in backward.arguments if self.store.is_float_array(ref)), None)
+            block.gradients = self._gradients(block.takes, backward)
+        inside = self._scope(self.inside.get(frame, []), owner)
+        self._fill(block, [(frame, False), *inside], not isinstance(owner, Layer))
+        if backward is None:                             # it hands on what the backwards of its blocks return
+            block.dy = block.blocks[-1].dy if block.blocks else None
+            taken = {ref: name for name, ref in block.takes}
+            for start, _, _, ref, gradient in block.edges:
+                if start == GIVEN and gradient is not None and ref in taken:
+                    block.gradients[taken[ref]] = gradient
+        only = block.blocks[0] if len(block.blocks) == 1 else None
+        if only is not None and only.gives == block.gives and only.line is None:         # Linear is nothing but linear
+            block.frame, block.blocks, block.edges = only.frame, only.blocks, only.edges
+            block.takes = [one for one in only.takes if one not in [(name, ref) for name, ref, _ in only.parameters]]
+            block.parameters, block.gradients = only.parameters, only.gradients
+        return block
+
+    def _gradients(self, takes: list[tuple[str, int]], backward: Frame) -> dict[str, int]:
+        """{name of an argument: what the backward returned for it}: in their order, or by name if some have none"""
+        _, last = self.lines[backward][-1]
+        returned = [(name, ref) for name, ref, _ in last.made if self.store.is_float_array(ref)]
+        floats = [(name, ref) for name, ref in takes if self.store.is_float_array(ref)]
+        found = {own[1:]: ref for own, ref in returned}
+        if len(floats) == len(returned):
+            found = {name: ref for (name, _), (_, ref) in zip(floats, returned)}
+        return {name: found[name] for name, ref in floats if self._same_shape(found.get(name), ref)}
+
+    # What flows from where to where ----------------------------------------------------------------------------------
+
+    def _fill(self, block: Block, scope: list[tuple[Frame, bool]], is_function: bool) -> None:
+        """Find the blocks and edges inside a block. is_function: each of its lines is a block, not only joining ones"""
+        calls = [(self._end(frame), frame, self._block(frame)) for frame, is_block in scope if is_block]
+        flow = _Flow(self, block.takes, [frame for frame, is_block in scope if not is_block])
+        for end, frame, inner in calls:
+            if not self._hands_on(frame, inner):
+                flow.add(end, frame, inner)
+        lines = [(number, line) for number, line in flow.lines if flow.joins(number, line, is_function)]
+        if is_function and (len(lines) > MOST_LINES or len({line.first for _, line in lines}) < len(lines)):
+            return                                       # a loop, whose lines run several times
+        for number, line in lines:
+            flow.add(number, None, self._line_block(flow, number, line, is_function))
+        flow.ends.sort(key=lambda end: end[0])
+        block.blocks = [inner for _, _, inner in flow.ends]
+        for to, (end, frame, inner) in enumerate(flow.ends):
+            begin = end if frame is None else self._begin(frame)
+            found = [(name, ref, inner.gradients.get(name), flow.starts(ref, begin)) for name, ref in inner.takes]
+            if found and frame is not None and not any(starts for *_, starts in found):
+                name, ref, gradient, _ = found[0]        # made within the line that calls, as in f(x[:, -1])
+                found[0] = name, ref, gradient, flow.starts_of_call(frame, begin, ref) or {GIVEN}
+            floats = [one for one in found if one[-1] and self.store.is_float_array(one[1])]
+            for name, ref, gradient, starts in found:
+                is_float = self.store.is_float_array(ref)
+                if not is_float and floats and ref not in [edge[3] for edge in inner.edges if edge[0] == GIVEN]:
+                    continue                             # the words that a loss is to predict
+                if is_float and not starts:
+                    inner.parameters.append((name, ref, gradient))
+                else:
+                    block.edges += [(start, to, name, ref, gradient) for start in sorted(starts or {GIVEN})]
+
+    def _line_block(self, flow: "_Flow", number: int, line: Line, is_function: bool) -> Block:
+        frame, (name, ref, parts) = line.frame, next(one for one in line.made if self.store.is_float_array(one[1]))
+        is_sum = _is_sum(parts) and not is_function
+        source = " ".join(frame.sheet.source[line.first - frame.sheet.first : line.last - frame.sheet.first + 1])
+        source = source.split("#")[0].strip()
+        takes = flow.reads(number, line)
+        gradients = {of: found for of, taken in takes if (found := self._gradient(frame, of, taken)) is not None}
+        name = "y" if name == "returned" else name
+        return Block(
+            frame.number, "add" if is_sum else name, "" if is_sum else source, number, takes,
+            [ref], gradients, self._gradient(frame, name, ref),
+        )  # fmt: skip
+
+    def _gradient(self, frame: Frame | None, name: str, ref: int) -> int | None:
+        """What a backward of this call, or of the one that defined it, has made for its variable: dA for A"""
+        while frame is not None:
+            lines = [line for backward in self.backwards.get(frame, []) for _, line in self.lines.get(backward, [])]
+            for own, gradient, _ in (one for line in lines for one in line.made):
+                if own == f"d{name}" and self._same_shape(gradient, ref):
+                    return gradient
+            frame = frame.maker
+        return None
+
+    # Small things ----------------------------------------------------------------------------------------------------
+
+    def _is_numeric(self, ref: Any) -> bool:
+        return isinstance(ref, int) and not self.store.arrays[ref]["dtype"].startswith("bool")
+
+    def _same_shape(self, one: Any, other: Any) -> bool:
+        arrays = self.store.arrays
+        return isinstance(one, int) and isinstance(other, int) and arrays[one]["shape"] == arrays[other]["shape"]
+
+    def _arrays_of_last_line(self, frame: Frame) -> list[int]:
+        lines = self.lines.get(frame)
+        return [ref for _, ref, _ in lines[-1][1].made if self._is_numeric(ref)] if lines else []
+
+    @staticmethod
+    def _hands_on(frame: Frame, block: Block) -> bool:
+        """True for a layer that does nothing here, as dropout that is off"""
+        taken = {ref for _, ref in block.takes}
+        return isinstance(frame.owner, Layer) and not block.blocks and bool(block.gives) and set(block.gives) <= taken
+
+    def _begin(self, frame: Frame) -> int:
+        numbers = [number for number, _ in self.lines.get(frame, [])[:1]]
+        return min([*numbers, *map(self._begin, self.inside.get(frame, []))], default=len(self.recorder.lines))
+
+    def _end(self, frame: Frame) -> int:
+        numbers = [number for number, _ in self.lines.get(frame, [])[-1:]]
+        return max([*numbers, *map(self._end, self.inside.get(frame, []))], default=-1)
+
+
+class _Flow:
+    """Where the arrays inside one block come from.
+
+    ends    [(number of its last line, its call if it is no line, Block)] of the blocks inside
+    lines   [(number, Line)] of the calls that are no blocks, in the order in which they ended
+    """
+
+    def __init__(self, finder: _Finder, given: list[tuple[str, int]], frames: list[Frame]):
+        self.finder, self.given = finder, {ref for _, ref in given}
+        self.ends: list[tuple[int, Frame | None, Block]] = []
+        self.lines = sorted(((number, line) for frame in frames for number, line in finder.lines.get(frame, [])),
+                            key=lambda one: one[0])      # fmt: skip
+        self.maker: dict[int, tuple[float, Callable]] = {}       # {array: (the line that had it first, what it reads)}
+        for number, line in self.lines:
+            self._made_by(number, [ref for _, ref, _ in line.made], partial(self.reads, number, line))
+        for frame in frames:                             # what a call is given may be made within the line that calls
+            begin = finder._begin(frame)
+            self._made_by(begin - 0.5, [ref for _, ref in frame.arguments], partial(self._read_by_call, frame, begin))
+
+    def _made_by(self, number, references, reads):
+        for ref in references:
+            if isinstance(ref, int) and self.maker.get(ref, (number + 1,))[0] > number:
+                self.maker[ref] = number, reads
+
+    def add(self, end: int, frame: Frame | None, block: Block) -> None:
+        self.ends.append((end, frame, block))
+
+    def starts(self, ref: int, before: int) -> set[int]:
+        """The places of the blocks that an array comes from, at a line's number; GIVEN for an argument"""
+        made = [place for place, (end, _, block) in enumerate(self.ends) if ref in block.gives and end < before]
+        if made:
+            return {made[-1]}
+        if ref in self.given:
+            return {GIVEN}
+        number, reads = self.maker.get(ref, (before, None))
+        if reads is None or number >= before:
+            return set()
+        return set().union(*(self.starts(one, number) for _, one in reads()))
+
+    def joins(self, number: int, line: Line, is_function: bool) -> bool:
+        """True for a line that makes a new array from several others; in a function, for one that makes any"""
+        made = next(((ref, parts) for _, ref, parts in line.made if self.finder.store.is_float_array(ref)), None)
+        if made is None:
+            return False
+        ref, parts = made
+        is_made_by_it = ref not in self.given and self.maker[ref][0] == number
+        if not _is_sum(parts) and (not is_made_by_it or any(ref in block.gives for _, _, block in self.ends)):
+            return False                                 # x + 0 is x, and a sum all the same
+        return is_function or len(set().union(*(self.starts(one, number) for _, one in self.reads(number, line)))) > 1
+
+    def starts_of_call(self, frame: Frame, before: float, like: int) -> set[int]:
+        """Where the arrays come from that the line reads which makes this call, floating or not as `like` is"""
+        is_float = self.finder.store.is_float_array
+        read = [ref for _, ref in self._read_by_call(frame, before) if is_float(ref) == is_float(like)]
+        return set().union(*(self.starts(ref, before) for ref in read))
+
+    def reads(self, number: float, line: Line) -> list[tuple[str, int]]:
+        """[(name, reference)] of the floating arrays that a line reads, as they were before it; or else of others"""
+        return self._read(line.frame.written.statements.get(line.first, ()), line.frame, number)
+
+    def _read_by_call(self, frame: Frame, before: float) -> list[tuple[str, int]]:
+        """The same of the line that makes this call"""
+        caller = frame.parent
+        return self._read(caller.written.statements.get(frame.line, ()), caller, before) if caller else []
+
+    def _read(self, statements, frame, before):
+        names = {name for statement in statements for name in _names_of_arrays_read(statement)}
+        found = [one for name in sorted(names) for one in self._values(name, frame, before)]
+        numeric = [one for one in found if self.finder._is_numeric(one[1])]
+        return [one for one in numeric if self.finder.store.is_float_array(one[1])] or numeric
+
+    def _values(self, name: str, frame: Frame | None, before: int) -> list[tuple[str, Any]]:
+        """[(name, reference)] of a variable, or of what a list has in it"""
+        while frame is not None:
+            made = [one for number, line in self.finder.lines.get(frame, []) if number < before for one in line.made]
+            known = dict([*frame.arguments, *((own, ref) for own, ref, _ in made)])
+            found = [(own, ref) for own, ref in known.items() if own == name or own.startswith(f"{name}[")]
+            if found:
+                return found
+            frame = frame.maker
+        return []
+
+
+def _is_sum(parts: Parts | None) -> bool:
+    return parts is not None and parts["op"] == "+" and len(parts["of"]) > 1 and set(parts["signs"]) == {1}
+
+
+def _names_of_arrays_read(statement: ast.AST) -> set[str]:
+    """The names whose entries a statement reads: not those of which it asks only x.shape, len(x) and the like"""
+    nodes, asked = own_nodes(statement), set[int]()
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and node.attr in SHAPE:
+            asked.add(id(node.value))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("len", "array_module"):
+            asked |= {id(one) for one in node.args}
+    return {one.id for one in nodes
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and id(one) not in asked}     # fmt: skip
