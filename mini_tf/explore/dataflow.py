@@ -90,6 +90,8 @@ class _Finder:
         block = Block(outermost[0].number if outermost else 0, "")
         block.takes = [one for frame in outermost for one in frame.arguments if self._is_numeric(one[1])]
         self._fill(block, list(self._scope(outermost, model)), False)
+        if len(block.blocks) == 1:                       # a function: what it gives is given by all
+            block.gives, block.dy = block.blocks[0].gives, block.blocks[0].dy
         return block
 
     # What is a block -------------------------------------------------------------------------------------------------
@@ -125,14 +127,13 @@ class _Finder:
         if backward is not None:
             block.dy = next((ref for _, ref in backward.arguments if self.store.is_float_array(ref)), None)
             block.gradients = self._gradients(block.takes, backward)
-        inside = self._scope(self.inside.get(frame, []), owner)
+        inside = list(self._scope(self.inside.get(frame, []), owner))
         self._fill(block, [(frame, False), *inside], not isinstance(owner, Layer))
-        if backward is None:                             # it hands on what the backwards of its blocks return
+        if backward is None:                             # it hands on what the backwards inside it return
             block.dy = block.blocks[-1].dy if block.blocks else None
-            taken = {ref: name for name, ref in block.takes}
-            for start, _, _, ref, gradient in block.edges:
-                if start == GIVEN and gradient is not None and ref in taken:
-                    block.gradients[taken[ref]] = gradient
+            for name, ref in block.takes:
+                if (gradient := self._handed_on(ref, inside, block.edges)) is not None:
+                    block.gradients[name] = gradient
         only = block.blocks[0] if len(block.blocks) == 1 else None
         if only is not None and only.gives == block.gives and only.line is None:         # Linear is nothing but linear
             block.frame, block.blocks, block.edges = only.frame, only.blocks, only.edges
@@ -149,6 +150,17 @@ class _Finder:
         if len(floats) == len(returned):
             found = {name: ref for (name, _), (_, ref) in zip(floats, returned)}
         return {name: found[name] for name, ref in floats if self._same_shape(found.get(name), ref)}
+
+    def _handed_on(self, ref: int, inside: list[tuple[Frame, bool]], edges: list[tuple]) -> int | None:
+        """The gradient of an argument, of the first call inside that is no block and takes it, or of the only edge"""
+        for frame, is_block in inside:
+            takes = [(name, one) for name, one in frame.arguments if self._is_numeric(one)]
+            names = [name for name, one in takes if one == ref]
+            backward = next((one for one in self.backwards.get(frame, []) if self.lines.get(one)), None)
+            if names and backward is not None and not is_block:
+                return self._gradients(takes, backward).get(names[0])
+        found = [gradient for start, _, _, one, gradient in edges if (start, one) == (GIVEN, ref)]
+        return found[0] if len(found) == 1 else None
 
     # What flows from where to where ----------------------------------------------------------------------------------
 

@@ -100,6 +100,7 @@ class PageData:
             self.numbers[key] = len(self.sheets)
             self.sheets.append({
                 "title": sheet.title, "file": sheet.file, "first": sheet.first, "formula": sheet.formula,
+                "summary": sheet.summary,
                 "lines": highlighted("\n".join(sheet.source)), "doc": sheet.docstring,
                 "op": Path(sheet.path).parent == ROOT / "ops",
             })  # fmt: skip

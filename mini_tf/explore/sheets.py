@@ -18,6 +18,7 @@ class Sheet:
     title      "layer_norm", "MultiHeadAttention.across"
     file       relative, "mini_tf/ops/normalization.py";  first: the number of its first line in the file
     source     its lines
+    summary    the first paragraph of its class's docstring, or of its own
     formula    the docstring's text without its source: the function's own, or its class's
     docstring  (first, last) line of it, or None
     """
@@ -33,6 +34,7 @@ class Sheet:
         own = ast.get_docstring(node) if isinstance(node, ast.FunctionDef) else None
         of_class = ast.get_docstring(owner) if owner is not None else None
         self.formula = _formula(own or of_class or "")
+        self.summary = (of_class or own or "").split("\n\n")[0].strip()
 
 
 class WrittenCode:

@@ -12,7 +12,36 @@ function showTab(name) {
     tab.setAttribute("aria-selected", String(chosen));
     document.getElementById(tab.dataset.tab).hidden = !chosen;
   }
-  redraw(document.getElementById(name), { array: showArray, words: showWords, wrong: showWrong }[name]);
+  redraw(document.getElementById(name), { block: showBlock, array: showArray, words: showWords, wrong: showWrong }[name]);
+}
+
+/* The map fills the page, or stands beside the lines. */
+function showView(view) {
+  const before = document.body.dataset.view;
+  document.body.dataset.view = view;
+  for (const button of document.querySelectorAll("#views button")) button.setAttribute("aria-pressed", String(button.dataset.view === view));
+  if (view === before) return;
+  if (view === "lines") {
+    goToStory(0);
+    if (currentTab() === "block") showTab("array");
+  }
+  buildMap();
+  showAll();
+}
+
+function openLines(step) {
+  stopMap();
+  showView("lines");
+  goTo(step);
+}
+
+function switchTree() {
+  const tree = document.getElementById("call-tree"), button = document.getElementById("as-tree");
+  tree.hidden = !tree.hidden;
+  document.getElementById("map").hidden = !tree.hidden;
+  button.setAttribute("aria-pressed", String(!tree.hidden));
+  button.textContent = tree.hidden ? "as a list" : "as a map";
+  fitMap();
 }
 
 function goTo(step) {
@@ -35,9 +64,11 @@ function showAll() {
   document.getElementById("position").textContent = `line ${state.step + 1} of ${rec.lines.length.toLocaleString("en")} · ${currentFrame().back ? "backward" : "forward"}${turnOfLine()}`;
   document.getElementById("moment-name").textContent = rec.label;
   document.getElementById("moment").value = state.moment;
+  document.getElementById("code").classList.toggle("backward", currentFrame().back);
   redraw(document.getElementById("code"), showCode);
   updateCalls();
-  const tab = currentTab(), shows = { array: showArray, wrong: showWrong };
+  markMap();
+  const tab = currentTab(), shows = { block: showBlock, array: showArray, wrong: showWrong };
   if (tab in shows) redraw(document.getElementById(tab), shows[tab]);
 }
 
@@ -100,8 +131,10 @@ function chooseMoment(which) {
   pictures.clear();
   shownSheet.frame = null;
   buildCalls();
+  buildMap();
   if (currentTab() === "words") showWords();
   goTo(Math.min(share, recording().lines.length - 1));
+  if (storyState.at) goToStory(storyState.at);
 }
 
 function switchTheme() {
@@ -111,10 +144,18 @@ function switchTheme() {
 
 const KEYS = {
   ArrowRight: () => goTo(nextLine(1)), ArrowLeft: () => goTo(nextLine(-1)), ArrowDown: () => goTo(nextCall(1)), ArrowUp: () => goTo(nextCall(-1)),
-  Home: () => goTo(0), End: () => goTo(recording().lines.length - 1), " ": play, b: () => goTo(recording().turn),
+  Home: () => goTo(0), End: () => goTo(recording().lines.length - 1), " ": play, b: () => openLines(recording().turn),
+  m: () => showView("map"), l: () => showView("lines"), t: switchTree, k: () => showTab("block"),
   a: () => showTab("array"), w: () => tabShown("words") && showTab("words"), r: () => tabShown("wrong") && showTab("wrong"),
   d: switchTheme, "?": () => document.getElementById("hints").showModal(),
 };
+
+/* Keys that mean something else while the map is shown, or the story is told. */
+const KEYS_OF_MAP = { " ": playMap, ArrowRight: () => goToStory(storyState.at + 1), ArrowLeft: () => goToStory(Math.max(1, storyState.at - 1)), Escape: () => (mapState.playing ? stopMap() : goToStory(0)) };
+
+function actionOf(key) {
+  return document.body.dataset.view === "map" && key in KEYS_OF_MAP ? KEYS_OF_MAP[key] : KEYS[key];
+}
 
 function tabShown(name) {
   return !document.querySelector(`#tabs [data-tab=${name}]`).hidden;
@@ -140,10 +181,16 @@ function begin() {
   buildAlternatives();
   buildCalls();
   watchNames();
+  document.body.dataset.view = "map";
   for (const tab of document.querySelectorAll("#tabs [role=tab]")) tab.addEventListener("click", () => showTab(tab.dataset.tab));
-  for (const [id, action] of Object.entries({ "to-start": KEYS.Home, back: KEYS.ArrowLeft, forward: KEYS.ArrowRight, play, "to-backward": KEYS.b, theme: switchTheme, help: KEYS["?"] })) {
+  for (const [id, action] of Object.entries({ "to-start": KEYS.Home, back: KEYS.ArrowLeft, forward: KEYS.ArrowRight, play, "to-backward": KEYS.b, theme: switchTheme, help: KEYS["?"],
+    "play-map": playMap, "as-tree": switchTree, "story-back": () => goToStory(storyState.at - 1), "story-end": () => goToStory(0),
+    "story-on": () => goToStory(storyState.at === storySteps().length ? 0 : storyState.at + 1) })) {
     document.getElementById(id).addEventListener("click", action);
   }
+  for (const button of document.querySelectorAll("#views button")) button.addEventListener("click", () => { stopMap(); showView(button.dataset.view); });
+  addEventListener("resize", fitMap);
+  addEventListener("hashchange", () => storyInAddress() !== storyState.at && goToStory(storyInAddress()));
   document.getElementById("to-backward").disabled = recording().turn >= recording().lines.length;
   document.getElementById("steps").addEventListener("input", (event) => goTo(Number(event.target.value)));
   document.addEventListener("keydown", (event) => {
@@ -151,17 +198,20 @@ function begin() {
     if (event.target.matches("input[type=range]") && /^(Arrow|Home|End)/.test(event.key)) return;
     if (event.target.matches("button, summary, input[type=checkbox]") && event.key === " ") return;
     if (event.key === "Escape" && playing) play();
-    if (!(event.key in KEYS)) return;
+    const action = actionOf(event.key);
+    if (!action) return;
     event.preventDefault();
-    KEYS[event.key]();
+    action();
   });
   document.getElementById("hints").addEventListener("close", () => document.activeElement.blur());    // the keys are the page's again
   document.querySelectorAll("#hints canvas.scale").forEach(drawScale);
-  showTab("array");
+  buildMap();
   const failed = recording().stopped ? recording().lines.findIndex((line) => line.error === recording().stopped) : -1;
+  showTab("block");
   goTo(failed >= 0 ? failed : 0);
+  if (failed >= 0) showView("lines");
   if (page.kind === "function" && page.verdict !== "PASS") showTab("wrong");
-  if (window === window.top && !location.hash.includes("quiet")) document.getElementById("hints").showModal();
+  if (storyInAddress()) goToStory(storyInAddress());
 }
 
 begin();

@@ -1,0 +1,65 @@
+// The step plays: forward, block by block; then the gradient runs back.
+
+const TICK = 420;
+
+/* The closed blocks on the map, and the open ones' parts, from the bottom to the top. */
+function blocksInOrder() {
+  return allBlocks().filter(([key, block]) => mapState.pictures.has(key) && !mapState.pictures.get(key).box.inside);
+}
+
+/* What the gradient does at a block, in a few words. */
+function whatHappens(block) {
+  const takes = (block.takes || []).filter(([name]) => (block.gradients || {})[name] !== undefined), into = normOf(block.dy);
+  const sizes = takes.map(([name]) => `‖d${name}‖ = ${written(normOf(block.gradients[name]), 2)}`);
+  if (takes.length > 1) return `splits: ${sizes.join(", ")}`;
+  const down = sentDown(block);
+  if (!takes.length) return down ? `${down[0]}, for its parameters: ${written(normOf(down[1]), 2)}` : "";
+  const out = normOf(block.gradients[takes[0][0]]);
+  if (out === 0) return "nothing gets through";
+  return into > 0 && (out / into < 0.5 || out / into > 2) ? `${out < into ? "shrinks" : "grows"}, ×${written(out / into, 2)}` : sizes[0];
+}
+
+function playMap() {
+  if (mapState.playing) return stopMap();
+  const order = blocksInOrder(), svg = document.querySelector("#map svg"), says = document.getElementById("map-says");
+  if (!svg) return undefined;
+  const ticks = [...order.map((one) => ["up", ...one]), ...[...order].reverse().map((one) => ["down", ...one])];
+  svg.classList.add("playing");
+  svg.querySelectorAll(".lit-up, .lit-down").forEach((one) => one.classList.remove("lit-up", "lit-down"));
+  const next = () => {
+    if (!ticks.length) return stopMap();
+    const [way, key, block] = ticks.shift(), { group } = mapState.pictures.get(key), place = key.split("/").pop();
+    svg.querySelectorAll(".now").forEach((one) => one.classList.remove("now"));
+    group.classList.add(`lit-${way}`, "now");
+    for (const arrow of group.parentElement.querySelectorAll(`:scope > .arrow[data-to="${place}"]`)) arrow.classList.add(`lit-${way}`);
+    lightAround(group, way);
+    const y = (block.gives || []).map((ref) => page.arrays[ref]).find(Boolean);
+    says.textContent = way === "up" ? `forward: ${block.name}${y ? ` gives (${y.shape.join(", ")})` : ""}` : `backward: ${block.name} ${whatHappens(block)}`;
+    group.scrollIntoView({ block: "nearest" });
+    return undefined;
+  };
+  mapState.playing = setInterval(next, TICK);
+  document.getElementById("play-map").textContent = "stop";
+  return next();
+}
+
+/* The arrows that enter and leave the open blocks around a block. */
+function lightAround(group, way) {
+  for (let outer = group.parentElement.closest(".block"); outer; outer = outer.parentElement.closest(".block")) {
+    const place = outer.dataset.key.split("/").pop();
+    outer.parentElement.querySelectorAll(`:scope > .arrow[data-to="${place}"]`).forEach((one) => one.classList.add(`lit-${way}`));
+    outer.querySelectorAll(":scope > g > .arrow:not([data-to])").forEach((one) => one.classList.add(`lit-${way}`));
+  }
+}
+
+function stopMap() {
+  clearInterval(mapState.playing);
+  mapState.playing = null;
+  const svg = document.querySelector("#map svg");
+  if (svg) {
+    svg.classList.remove("playing");
+    svg.querySelectorAll(".now").forEach((one) => one.classList.remove("now"));
+  }
+  document.getElementById("map-says").textContent = "";
+  document.getElementById("play-map").textContent = "play the step";
+}

@@ -1,0 +1,222 @@
+// "Follow one gradient": from the loss to the vector of one word, in steps of two sentences with the page's own numbers.
+
+const storyState = { at: 0, steps: null };
+
+function storyExists() {
+  return page.kind === "model" && storySteps().length > 3;
+}
+
+/* The blocks of the whole map of these names or ops, the last in the forward first. */
+function blocksLike(pattern) {
+  return allBlocks().filter(([, block]) => block.line === undefined && pattern.test(page.sheets[recording().frames[block.frame].sheet].title)).reverse();
+}
+
+/* Indices of the row of one word in an array (…, T, k): all other axes at `fixed`, or 0. */
+function rowOf(array, row, fixed = {}) {
+  const last = array.shape.length - 1;
+  return array.shape.map((size, axis) => (axis === last - 1 ? row : fixed[axis] || 0)).slice(0, last);
+}
+
+function valuesOfRow(array, row, fixed) {
+  const lead = rowOf(array, row, fixed), size = array.shape[array.shape.length - 1];
+  return [...Array(size).keys()].map((j) => [j, valueAt(array, [...lead, j])]).filter(([, value]) => value !== undefined);
+}
+
+function sizeOfRow(array, row, fixed) {
+  return Math.sqrt(valuesOfRow(array, row, fixed).reduce((sum, [, value]) => sum + value * value, 0));
+}
+
+function largest(values) {
+  return values.reduce((best, one) => (Math.abs(one[1]) > Math.abs(best[1]) ? one : best));
+}
+
+function percent(share) {
+  return `${share >= 0.1 || share === 0 ? Math.round(100 * share) : written(100 * share, 2)} %`;
+}
+
+/* What the story is about: the loss, its rows, and the word with the largest loss; if possible one with two before it. */
+function subject() {
+  const [key, loss] = blocksLike(/^cross_entropy$/)[0] || [];
+  if (!loss || !loss.gradients.logits) return null;
+  const frame = recording().frames[loss.frame], p = lookUp("p", frame, Infinity) || lookUp("e", frame, Infinity), targets = argumentsOf(frame).find((one) => one.name === "targets");
+  const dlogits = arrayOf(loss.gradients.logits), ids = targets && arrayOf(targets.ref);
+  if (!ids || !dlogits || dlogits.shape.length < 2) return null;
+  const asked = Array.from(ids.values), classes = dlogits.shape[dlogits.shape.length - 1], counted = asked.filter((id) => id >= 0).length;
+  const probability = (row, j) => { const g = entryOfRows(dlogits, row, j, classes); return g === undefined ? undefined : counted * g + (asked[row] === j ? 1 : 0); };
+  const rows = asked.map((id, row) => [row, id, id < 0 ? undefined : probability(row, id)]).filter(([, , p]) => p !== undefined);
+  if (!rows.length) return null;
+  const words = rows.filter(([row]) => row > 1 && /\p{L}/u.test(page.words[row] || "")), [row, id, right] = (words.length ? words : rows).reduce((worst, one) => (one[2] < worst[2] ? one : worst));
+  return { key, loss, frame, p, dlogits, row, id, right, counted, classes, probability };
+}
+
+/* The entry of an array (…, c) at a row of all its rows together, and a column. */
+function entryOfRows(array, row, j, classes) {
+  return valueAt(array, [...unflatten(row, array.shape.slice(0, -1)), j].slice(-array.shape.length)) === undefined ? undefined : valueAt(array, unflatten(row * classes + j, array.shape));
+}
+
+function wordOf(id) {
+  const label = page.labels.vocabulary && page.labels.vocabulary[id], name = page.labels.class && page.labels.class[id];
+  return `“${label === undefined ? (name === undefined ? id : name) : label}”`;
+}
+
+/* [{title, key, name, ref, back, entry, says}]: the steps for this model; those whose parts it does not have are left out. */
+function storySteps() {
+  if (storyState.steps && storyState.moment === state.moment) return storyState.steps;
+  const about = subject(), steps = [];
+  storyState.moment = state.moment;
+  if (!about) return (storyState.steps = []);
+  const perWord = about.dlogits.shape.length === 3 && page.words.length === about.dlogits.shape[1], word = perWord ? page.words[about.row] : null;
+  for (const step of [stepOfProbability, stepOfLoss, stepOfReadout, stepOfNorm, stepOfFork, stepOfWeights, stepOfWeightGradients, stepOfScores, stepOfPaths, stepOfVector]) {
+    const found = step({ ...about, word, perWord });
+    if (found) steps.push(found);
+  }
+  if (page.alternatives.length) steps.push({ title: "Change one line, and see", key: null, wrong: true, says: `All of this rests on a few lines of code. Choose one of ${page.alternatives.length} mistakes on the right: every block whose gradient it changes is marked on the map, and the code shows the line, wrong beside right.` });
+  return (storyState.steps = steps);
+}
+
+function stepOfProbability({ key, loss, dlogits, row, id, right, probability, word, classes }) {
+  const others = [...Array(classes).keys()].map((j) => [j, j === id ? undefined : probability(row, j)]).filter(([, p]) => p !== undefined);
+  const [wrong, p] = largest(others), where = word === null ? "" : ` after “${word}”`;
+  return { title: "A wrong guess", key, name: "logits", ref: loss.takes[0][1], entry: entryAt(dlogits, row, wrong, classes),
+    says: `The right word${where} is ${wordOf(id)}, and the model gives it a probability of ${percent(right)}; it gives ${percent(p)} to ${wordOf(wrong)}. The loss of this word is −ln ${written(right, 3)} = ${written(-Math.log(right), 3)}, the largest of this text: let us follow what it sends back.` };
+}
+
+function entryAt(array, row, j, classes) {
+  return unflatten(row * classes + j, array.shape);
+}
+
+function stepOfLoss({ key, loss, dlogits, row, id, right, counted, classes, probability }) {
+  const mine = valueAt(dlogits, entryAt(dlogits, row, id, classes));
+  return { title: "At the loss: p − y", key, name: "dlogits", ref: loss.gradients.logits, back: true, entry: entryAt(dlogits, row, id, classes),
+    says: `The gradient of the scores is simply p − y${counted > 1 ? `, divided by the ${counted} words of the text` : ""}: for ${wordOf(id)} it is (${written(right, 3)} − 1)${counted > 1 ? `/${counted}` : ""} = ${written(mine, 3)}, for every wrong word its probability${counted > 1 ? `/${counted}` : ""}. So descent pushes the right word's score up and all others down, each by as much as the model believed in it.` };
+}
+
+function stepOfReadout({ dlogits, row, word, perWord }) {
+  const found = allBlocks().filter(([, block]) => block.name === "readout").pop();
+  if (!found || !perWord) return null;
+  const [key, block] = found, taken = block.takes[0], dx = arrayOf((block.gradients || {})[taken[0]]);
+  if (!dx || dx.shape.length !== 3) return null;
+  const size = sizeOfRow(dx, row), zero = size === 0;
+  return { title: "Through the readout", key, name: `d${taken[0]}`, ref: dx.ref, back: true, entry: entryOfRow(dx, row),
+    says: zero ? `The readout multiplies the gradient by its weights W, and they are all 0 at this moment: nothing gets through to the layers below. Only W itself learns at first; move “training” to a later moment to see more.`
+      : `The readout computed scores x·W, so its backward multiplies by Wᵀ: ${dlogits.shape[2].toLocaleString("en")} errors become the ${dx.shape[2]} numbers of dx for the vector of “${word}”, of size ${written(size, 3)}. They say in which direction this vector should move so that the right word's score rises.` };
+}
+
+/* The entry of a row that is the largest in size */
+function entryOfRow(array, row, fixed) {
+  return [...rowOf(array, row, fixed), largest(valuesOfRow(array, row, fixed))[0]];
+}
+
+function stepOfNorm({ row, perWord }) {
+  const found = blocksLike(/^(layer_norm|rms_norm|LayerNorm|RMSNorm)$/)[0];
+  if (!found || !perWord) return null;
+  const [key, block] = found, frame = recording().frames[block.frame], dx = arrayOf((block.gradients || {}).x), dy = arrayOf(block.dy);
+  if (!dx || !dy || dx.shape.length !== 3) return null;
+  const came = sizeOfRow(dy, row), left = sizeOfRow(dx, row), sum = valuesOfRow(dx, row).reduce((all, [, value]) => all + value, 0), isLayerNorm = /layer/i.test(page.sheets[frame.sheet].title);
+  return { title: isLayerNorm ? "Through a layer norm" : "Through an RMS norm", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row),
+    says: `A norm ignores the length of its input${isLayerNorm ? " and its mean" : ""}, so its backward takes out of the gradient what points along the input${isLayerNorm ? `, and its mean: the ${dx.shape[2]} numbers of this row now add up to ${written(Math.abs(sum) < 1e-6 * left * dx.shape[2] ? 0 : sum, 2)}` : ""}. The rest is divided by the input's spread: the size goes from ${written(came, 3)} to ${written(left, 3)}, ${left < came ? "it shrinks" : "it grows"}.` };
+}
+
+function stepOfFork({ row, perWord }) {
+  const sums = allBlocks().filter(([, block]) => /^add/.test(block.name) && (block.takes || []).length === 2).reverse();
+  if (!sums.length || !perWord) return null;
+  const [key, block] = sums[0], [[skip], [branch]] = block.takes, one = arrayOf((block.gradients || {})[skip]), other = arrayOf((block.gradients || {})[branch]);
+  if (!one || !other || one.shape.length !== 3) return null;
+  const kept = sizeOfRow(one, row), into = sizeOfRow(other, row), zeros = valuesOfRow(other, row).filter(([, value]) => value === 0).length;
+  return { title: "The residual sum: the gradient splits", key, name: `d${branch}`, ref: other.ref, back: true, entry: entryOfRow(other, row),
+    says: `Here the forward added a branch to x, and a sum hands its gradient to both of its terms: ${written(kept, 3)} goes straight down past the branch, as it is, and ${written(into, 3)} into the branch${zeros && zeros < other.shape[2] ? `, where the ReLU has set ${zeros} of ${other.shape[2]} entries to 0` : ""}. That straight way is why gradients reach the bottom of deep models.` };
+}
+
+/* The last attention, and the head in which the word's gradient of A is the largest. */
+function attentionOf(row) {
+  const [key, block] = blocksLike(/^(grouped_)?attention$/)[0] || [];
+  if (!block) return null;
+  const frame = recording().frames[block.frame], back = frame.backwards.find((one) => one.lines.length);
+  const [A, dA, dS] = [["A", frame], ["dA", back], ["dscores", back]].map(([name, of]) => (of ? lookUp(name, of, Infinity) : null));
+  if (!A || !dA || !dS || arrayOf(A.ref).shape.length !== 4 || arrayOf(A.ref).shape[2] !== page.words.length) return null;
+  const heads = [...Array(arrayOf(A.ref).shape[1]).keys()].map((h) => [h, sizeOfRow(arrayOf(dS.ref), row, { 1: h })]);
+  return { key, A, dA, dS, head: largest(heads)[0] };
+}
+
+function stepOfWeights({ row, perWord, word }) {
+  const found = perWord && attentionOf(row);
+  if (!found) return null;
+  const A = arrayOf(found.A.ref), weights = valuesOfRow(A, row, { 1: found.head }), [to, most] = largest(weights), seen = weights.filter(([, value]) => value > 0).length;
+  return { title: "Attention: whom did the word look at?", key: found.key, name: "A", ref: A.ref, head: found.head, entry: [0, found.head, row, to],
+    says: `In head ${found.head + 1}, “${word}” looked at ${seen} word${seen === 1 ? "" : "s"}, most at “${page.words[to]}”, with weight ${percent(most)}. Its row of A says how much of each word's value went into it, and the same weights now hand the gradient back to those words.` };
+}
+
+function stepOfWeightGradients({ row, perWord, word }) {
+  const found = perWord && attentionOf(row);
+  if (!found) return null;
+  const dA = arrayOf(found.dA.ref), A = arrayOf(found.A.ref), seen = valuesOfRow(dA, row, { 1: found.head }).filter(([j]) => valueAt(A, [0, found.head, row, j]) > 0), [to, most] = largest(seen);
+  return { title: "dA: was that a good look?", key: found.key, name: "dA", ref: dA.ref, back: true, head: found.head, entry: [0, found.head, row, to],
+    says: `dA asks of each word: how would the loss change if “${word}” looked at it a little more? For “${page.words[to]}” it is ${written(most, 3)}, so a little more of it would make the loss ${most > 0 ? "larger" : "smaller"}.` };
+}
+
+function stepOfScores({ row, perWord }) {
+  const found = perWord && attentionOf(row);
+  if (!found) return null;
+  const dS = arrayOf(found.dS.ref), A = arrayOf(found.A.ref), values = valuesOfRow(dS, row, { 1: found.head }), [to, most] = largest(values), masked = valuesOfRow(A, row, { 1: found.head }).filter(([, value]) => value === 0).length;
+  return { title: "dS: softmax compares", key: found.key, name: "dS", ref: dS.ref, back: true, head: found.head, entry: [0, found.head, row, to],
+    says: `The weights of a row always add up to 1, so only differences count: dS = A·(dA − their mean, weighted by A), and the row adds up to 0. ${masked ? `The ${masked} word${masked === 1 ? "" : "s"} behind the mask get${masked === 1 ? "s" : ""} exactly 0; the` : "The"} largest entry, ${written(most, 3)}, moves the score of “${page.words[to]}” ${most > 0 ? "down" : "up"}.` };
+}
+
+function stepOfPaths({ row, perWord }) {
+  const blocks = blocksLike(/^MultiHeadAttention$/);
+  if (!blocks.length || !perWord) return null;
+  const [key, block] = blocks[0], dx = arrayOf((block.gradients || {}).x), inside = block.blocks.filter((one) => /^(query|key|value)$/.test(one.name));
+  const paths = inside.map((one) => [one.name, arrayOf((one.gradients || {})[one.takes[0][0]])]).filter(([, array]) => array && array.shape.length === 3);
+  if (!dx || paths.length < 3) return null;
+  return { title: "Three ways back into one vector", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row),
+    says: `The vector was used three times, as query, key and value, and where an array was used several times its gradients are added: ${paths.map(([name, array]) => `${written(sizeOfRow(array, row), 2)} by way of the ${name}`).join(", ")}. Together they are ${written(sizeOfRow(dx, row), 3)}, and the straight way of the residual sum is added once more below.` };
+}
+
+function stepOfVector({ row, perWord, word, counted }) {
+  const found = allBlocks().find(([, block]) => block.name === "word vectors" && block.dy !== undefined), flow = recording().flow || [];
+  if (!found || !perWord) return null;
+  const [key, block] = found, dx = arrayOf(block.dy), times = page.words.filter((one) => one === word).length, first = flow.length ? arrayOf(flow[0][1]) : null;
+  if (!dx || dx.shape.length !== 3) return null;
+  const shares = first && first.shape[0] === page.words.length ? valuesOfRow(first, row).map(([j, value]) => [j, value]) : null, far = shares && largest(shares.filter(([j]) => j !== row).concat([[row, 0]]));
+  return { title: "At the bottom: the vector of one word", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row),
+    says: `The vector of “${word}” gets a gradient of size ${written(sizeOfRow(dx, row), 3)} from all losses together${times > 1 ? `, added to that of the ${times - 1} other place${times > 2 ? "s" : ""} where the word stands` : ""}; a step of descent moves it the opposite way. ${far && far[1] > 0 ? `And the loss we began with reached further than its own word: through attention it sent ${written(far[1] / counted, 2)} to “${page.words[far[0]]}”.` : "All other words got theirs on the same ways."}` };
+}
+
+// Showing a step -------------------------------------------------------------------------------------------------------
+
+function goToStory(number) {
+  const steps = storySteps();
+  if (!steps.length) return;
+  if (storyState.at && steps[storyState.at - 1] && steps[storyState.at - 1].wrong && other()) chooseAlternative(null);
+  storyState.at = Math.max(0, Math.min(steps.length, number));
+  const bar = document.getElementById("story");
+  bar.hidden = storyState.at === 0;
+  rememberStory();
+  if (!storyState.at) return;
+  const step = steps[storyState.at - 1];
+  stopMap();
+  showView("map");
+  document.getElementById("story-title").textContent = `${storyState.at} of ${steps.length} · ${step.title}`;
+  document.getElementById("story-says").textContent = step.says;
+  document.getElementById("story-back").disabled = storyState.at === 1;
+  document.getElementById("story-on").textContent = storyState.at === steps.length ? "end" : "next ▸";
+  if (step.wrong) { mapState.chosen = null; buildMap(); showTab("wrong"); return; }
+  chooseBlock(step.key);
+  state.head = step.head || 0;
+  pin({ ...whoMade(step.ref, step.name, Boolean(step.back)), name: step.name });
+  state.entry = step.entry || null;
+  showArray();
+}
+
+/* The page's address says which step is shown, so that it can be sent to somebody. */
+function rememberStory() {
+  const hash = storyState.at ? `#step=${storyState.at}` : location.hash.includes("quiet") ? "#quiet" : "#";
+  try {
+    if (location.hash !== hash) history.replaceState(null, "", hash);
+  } catch { /* a page within a notebook has no address of its own */ }
+}
+
+function storyInAddress() {
+  const found = /step=(\d+)/.exec(location.hash);
+  return found ? Number(found[1]) : 0;
+}
