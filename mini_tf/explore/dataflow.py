@@ -35,12 +35,15 @@ NAMES = {                # of classes, functions and attributes, where the code 
     "BothDirections": "both directions",
 }  # fmt: skip
 
+Edge = tuple[int, int, str, int, int | None]             # (from, to, name, array, gradient)
+
 
 @dataclass
 class Block:
     """A call, or a line, as a block of the map.
 
     frame, line     numbers of the call, and of the line if it is one; name, detail: what is written on it
+    given           it is an argument of the function around it
     takes           [(name, reference)] of the arrays that it reads;  gives: references of those that it makes
     gradients       {name: reference} of what its backward gives back for `takes`;  dy: what its backward was given
     parameters      [(name, reference, reference of its gradient)] of what it takes and nobody has computed
@@ -51,13 +54,14 @@ class Block:
     name: str
     detail: str = ""
     line: int | None = None
+    given: bool = False
     takes: list[tuple[str, int]] = field(default_factory=list)
     gives: list[int] = field(default_factory=list)
     gradients: dict[str, int] = field(default_factory=dict)
     dy: int | None = None
     parameters: list[tuple[str, int, int | None]] = field(default_factory=list)
     blocks: list["Block"] = field(default_factory=list)
-    edges: list[tuple[int, int, str, int, int | None]] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
 
     def data(self) -> dict[str, Any]:
         """What the page holds of it: what is not empty"""
@@ -151,7 +155,7 @@ class _Finder:
             found = {name: ref for (name, _), (_, ref) in zip(floats, returned)}
         return {name: found[name] for name, ref in floats if self._same_shape(found.get(name), ref)}
 
-    def _handed_on(self, ref: int, inside: list[tuple[Frame, bool]], edges: list[tuple]) -> int | None:
+    def _handed_on(self, ref: int, inside: list[tuple[Frame, bool]], edges: list[Edge]) -> int | None:
         """The gradient of an argument, of the first call inside that is no block and takes it, or of the only edge"""
         for frame, is_block in inside:
             takes = [(name, one) for name, one in frame.arguments if self._is_numeric(one)]
@@ -177,6 +181,10 @@ class _Finder:
         for number, line in lines:
             flow.add(number, None, self._line_block(flow, number, line, is_function))
         flow.ends.sort(key=lambda end: end[0])
+        if is_function and flow.ends:                    # its arguments are blocks, too
+            arguments = [one for one in block.takes if self.store.is_float_array(one[1])]
+            flow.ends[:0] = [(-1, None, self._argument_block(block, *one)) for one in arguments]
+            flow.given = set()
         block.blocks = [inner for _, _, inner in flow.ends]
         for to, (end, frame, inner) in enumerate(flow.ends):
             begin = end if frame is None else self._begin(frame)
@@ -184,6 +192,9 @@ class _Finder:
             if found and frame is not None and not any(starts for *_, starts in found):
                 name, ref, gradient, _ = found[0]        # made within the line that calls, as in f(x[:, -1])
                 found[0] = name, ref, gradient, flow.starts_of_call(frame, begin, ref) or {GIVEN}
+            if inner.given:
+                block.edges += [(GIVEN, to, *one[:3]) for one in found]
+                continue
             floats = [one for one in found if one[-1] and self.store.is_float_array(one[1])]
             for name, ref, gradient, starts in found:
                 is_float = self.store.is_float_array(ref)
@@ -193,6 +204,19 @@ class _Finder:
                     inner.parameters.append((name, ref, gradient))
                 else:
                     block.edges += [(start, to, name, ref, gradient) for start in sorted(starts or {GIVEN})]
+        block.edges = [edge if block.blocks[edge[1]].line is None or not self._belongs_to_another(edge, block.edges)
+                       else (*edge[:4], None) for edge in block.edges]                   # fmt: skip
+
+    @staticmethod
+    def _belongs_to_another(edge: Edge, edges: list[Edge]) -> bool:
+        """True if a line's gradient, found by its name, is what another reader of the same array returned"""
+        return any(one[1] != edge[1] and (one[0], one[3], one[4]) == (edge[0], edge[3], edge[4]) for one in edges)
+
+    @staticmethod
+    def _argument_block(block: Block, name: str, ref: int) -> Block:
+        gradient = block.gradients.get(name)
+        return Block(block.frame, name, given=True, takes=[(name, ref)], gives=[ref], dy=gradient,
+                     gradients={} if gradient is None else {name: gradient})             # fmt: skip
 
     def _line_block(self, flow: "_Flow", number: int, line: Line, is_function: bool) -> Block:
         frame, (name, ref, parts) = line.frame, next(one for one in line.made if self.store.is_float_array(one[1]))
@@ -203,8 +227,8 @@ class _Finder:
         gradients = {of: found for of, taken in takes if (found := self._gradient(frame, of, taken)) is not None}
         name = "y" if name == "returned" else name
         return Block(
-            frame.number, "add" if is_sum else name, "" if is_sum else source, number, takes,
-            [ref], gradients, self._gradient(frame, name, ref),
+            frame.number, "add" if is_sum else name, "" if is_sum else source, number, takes=takes, gives=[ref],
+            gradients=gradients, dy=self._gradient(frame, name, ref),
         )  # fmt: skip
 
     def _gradient(self, frame: Frame | None, name: str, ref: int) -> int | None:

@@ -148,7 +148,7 @@ function drawPicture(group, picture, block, up, down, top = 0, crowded = false) 
 function drawArrow({ name, ref, gradient, points, to, from, headUp, headDown }, up, down) {
   const array = page.arrays[ref], back = normOf(gradient), isFloat = array.dtype.startsWith("float"), both = gradient !== null && gradient !== undefined;
   const group = drawn("g", { class: "arrow", "data-to": to, "data-from": from });
-  const says = `${name} (${array.shape.join(", ")})${isFloat ? `: size ‖${name}‖ = ${written(normOf(ref), 3)}` : ""}${both ? `; its gradient: size ‖d${name}‖ = ${written(back, 3)}` : isFloat ? "; no gradient" : ""}`;
+  const says = `${name} (${array.shape.join(", ")})${isFloat ? `: size ‖${name}‖ = ${written(normOf(ref), 3)}` : ""}${both ? `; its gradient: size ‖d${name}‖ = ${written(back, 3)}` : isFloat ? "; its gradient is no array of its own" : ""}`;
   group.append(drawn("title", {}, says));
   group.append(drawn("path", { d: pathAlong(points, both ? BOX.apart : 0), class: "up", "stroke-width": isFloat ? up(normOf(ref)) : 1.2, "marker-end": headUp ? "url(#head-up)" : null, pathLength: 1 }));
   if (both) group.append(drawn("path", { d: pathAlong([...points].reverse(), BOX.apart), class: back === 0 ? "down nothing" : "down", "stroke-width": down(back), "marker-end": headDown ? "url(#head-down)" : null, pathLength: 1 }));
@@ -172,7 +172,7 @@ function whoMade(ref, name, back) {
 function drawBox(box, up, down) {
   const { block, inside, key } = box, isLine = block.line !== undefined, canOpen = block.blocks.length > 0;
   const y = (block.gives || []).map((ref) => page.arrays[ref]).find(Boolean), shape = y ? `(${y.shape.join(", ")})` : "";
-  const group = drawn("g", { class: `block${inside ? " open" : ""}${isLine ? " line-block" : ""}${kindOf(block)}`, transform: `translate(${box.x} ${box.y})`, "data-key": key });
+  const group = drawn("g", { class: `block${inside ? " open" : ""}${isLine || block.given ? " line-block" : ""}${kindOf(block)}`, transform: `translate(${box.x} ${box.y})`, "data-key": key });
   const label = [block.name, block.detail, shape].filter(Boolean).join(", ");
   const face = drawn("g", { role: "button", tabindex: 0, "aria-label": label, "aria-expanded": canOpen ? String(Boolean(inside)) : null, class: "face",
     onclick: () => chooseBlock(key, true), onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); chooseBlock(key, true); } } });
@@ -200,6 +200,7 @@ function fitting(text, most) {
 /* The colour of a block: attention, a norm, a sum, what has parameters, or the loss. */
 function kindOf(block) {
   const title = block.line === undefined ? page.sheets[recording().frames[block.frame].sheet]?.title || "" : block.name;
+  if (block.given) return " given";
   if (/attention/i.test(title)) return " attention";
   if (/norm/i.test(title)) return " norm";
   if (/^add|residual/.test(block.name) || /residual/.test(title)) return " sum";

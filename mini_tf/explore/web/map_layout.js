@@ -1,7 +1,7 @@
 // Where the blocks and arrows of the map are: inputs at the bottom, a row for each step, blocks within open blocks.
 
 const GIVEN = -1;                                      // an arrow's beginning: what the block around it was given
-const BOX = { width: 150, height: 36, title: 18, pad: 14, beside: 22, gap: 27, lane: 17, apart: 3 };
+const BOX = { width: 164, height: 36, title: 18, pad: 14, beside: 22, gap: 27, lane: 17, apart: 3 };
 
 /* The row of each block: one above the highest that it reads from. */
 function rowsOf(block) {
