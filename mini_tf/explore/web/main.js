@@ -1,18 +1,21 @@
 // Stepping, playing, choosing, and the keys.
 
 let playing = null;
+const PHONE = "(max-width: 819px)";                   // as in explore.css
 
 function currentTab() {
   return document.querySelector('#tabs [aria-selected="true"]').dataset.tab;
 }
 
+/* Show a panel on the right; on a phone the lines are one of them. */
 function showTab(name) {
+  document.body.dataset.pane = name;
   for (const tab of document.querySelectorAll("#tabs [role=tab]")) {
     const chosen = tab.dataset.tab === name;
     tab.setAttribute("aria-selected", String(chosen));
-    document.getElementById(tab.dataset.tab).hidden = !chosen;
+    if (tab.dataset.tab !== "code") document.getElementById(tab.dataset.tab).hidden = !chosen;
   }
-  redraw(document.getElementById(name), { block: showBlock, array: showArray, words: showWords, wrong: showWrong }[name]);
+  if (name !== "code") redraw(document.getElementById(name), { block: showBlock, array: showArray, words: showWords, wrong: showWrong }[name]);
 }
 
 /* The map fills the page, or stands beside the lines. */
@@ -23,7 +26,10 @@ function showView(view) {
   if (view === before) return;
   if (view === "lines") {
     goToStory(0);
-    if (currentTab() === "block") showTab("array");
+    if (matchMedia(PHONE).matches) showTab("code");
+    else if (currentTab() === "block") showTab("array");
+  } else if (currentTab() === "code") {
+    showTab("block");
   }
   buildMap();
   showAll();
@@ -32,6 +38,7 @@ function showView(view) {
 function openLines(step) {
   stopMap();
   showView("lines");
+  if (matchMedia(PHONE).matches) showTab("code");
   goTo(step);
 }
 
@@ -189,7 +196,7 @@ function begin() {
     document.getElementById(id).addEventListener("click", action);
   }
   for (const button of document.querySelectorAll("#views button")) button.addEventListener("click", () => { stopMap(); showView(button.dataset.view); });
-  addEventListener("resize", fitMap);
+  addEventListener("resize", buildMap);
   addEventListener("hashchange", () => storyInAddress() !== storyState.at && goToStory(storyInAddress()));
   document.getElementById("to-backward").disabled = recording().turn >= recording().lines.length;
   document.getElementById("steps").addEventListener("input", (event) => goTo(Number(event.target.value)));

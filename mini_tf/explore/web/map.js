@@ -57,7 +57,7 @@ function buildMap() {
   const edges = [map, ...allBlocks().map(([, block]) => block)].flatMap((block) => block.edges || []);
   const up = widthsOf(edges.map(([, , , ref]) => normOf(ref) || 0)), down = widthsOf(edges.map((edge) => normOf(edge[4]) || 0));
   for (const block of [map, ...allBlocks().map(([, one]) => one)]) Object.assign(block, { blocks: block.blocks || [], edges: block.edges || [] });
-  const picture = pictureOfBlock(map, "", (key) => mapState.open.has(key)), wide = document.body.dataset.view === "map";
+  const picture = pictureOfBlock(map, "", (key) => mapState.open.has(key)), wide = document.body.dataset.view === "map" && document.getElementById("map").clientWidth > 680;
   const side = wide ? LEFT : 12, head = wide ? 18 : 2, width = picture.width + side + (wide ? RIGHT : 12), height = picture.height + head + 22;
   const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Map of the blocks, from the input at the bottom to the result at the top" });
   svg.append(drawn("defs", {}, headOfArrow("up"), headOfArrow("down")));
@@ -203,7 +203,7 @@ function kindOf(block) {
   if (block.given) return " given";
   if (/attention/i.test(title)) return " attention";
   if (/norm/i.test(title)) return " norm";
-  if (/^add|residual/.test(block.name) || /residual/.test(title)) return " sum";
+  if (/^add( x|$)/.test(block.name) || /residual/.test(title)) return " sum";
   return /cross_entropy|mse/.test(title) ? " loss" : "";
 }
 

@@ -8,7 +8,7 @@ function storyExists() {
 
 /* The blocks of the whole map of these names or ops, the last in the forward first. */
 function blocksLike(pattern) {
-  return allBlocks().filter(([, block]) => block.line === undefined && pattern.test(page.sheets[recording().frames[block.frame].sheet].title)).reverse();
+  return allBlocks().filter(([, block]) => block.line === undefined && !block.given && pattern.test(page.sheets[recording().frames[block.frame].sheet].title)).reverse();
 }
 
 /* Indices of the row of one word in an array (…, T, k): all other axes at `fixed`, or 0. */
@@ -38,15 +38,26 @@ function percent(share) {
 function subject() {
   const [key, loss] = blocksLike(/^cross_entropy$/)[0] || [];
   if (!loss || !loss.gradients.logits) return null;
-  const frame = recording().frames[loss.frame], p = lookUp("p", frame, Infinity) || lookUp("e", frame, Infinity), targets = argumentsOf(frame).find((one) => one.name === "targets");
+  const targets = argumentsOf(recording().frames[loss.frame]).find((one) => one.name === "targets");
   const dlogits = arrayOf(loss.gradients.logits), ids = targets && arrayOf(targets.ref);
   if (!ids || !dlogits || dlogits.shape.length < 2) return null;
   const asked = Array.from(ids.values), classes = dlogits.shape[dlogits.shape.length - 1], counted = asked.filter((id) => id >= 0).length;
   const probability = (row, j) => { const g = entryOfRows(dlogits, row, j, classes); return g === undefined ? undefined : counted * g + (asked[row] === j ? 1 : 0); };
+  const labels = [page.labels.word, page.words].find((some) => some && Array.from(some).length === asked.length) || [];
   const rows = asked.map((id, row) => [row, id, id < 0 ? undefined : probability(row, id)]).filter(([, , p]) => p !== undefined);
   if (!rows.length) return null;
-  const words = rows.filter(([row]) => row > 1 && /\p{L}/u.test(page.words[row] || "")), [row, id, right] = (words.length ? words : rows).reduce((worst, one) => (one[2] < worst[2] ? one : worst));
-  return { key, loss, frame, p, dlogits, row, id, right, counted, classes, probability };
+  const words = rows.filter(([row]) => row > 1 && /\p{L}/u.test(labels[row] || "")), [row, id, right] = (words.length ? words : rows).reduce((worst, one) => (one[2] < worst[2] ? one : worst));
+  return { key, loss, dlogits, row, id, right, counted, classes, probability, rows: asked.length, words: Array.from(labels) };
+}
+
+/* " of the vector of “Horatio”", or nothing if the rows are not words */
+function ofWord({ words, row }, before = " for the vector of ") {
+  return words[row] === undefined ? "" : `${before}“${words[row]}”`;
+}
+
+/* True for an array with a row for each row that is followed, or for each word. */
+function hasRows(array, about) {
+  return Boolean(array) && array.shape.length > 1 && array.shape[array.shape.length - 2] === about.rows;
 }
 
 /* The entry of an array (…, c) at a row of all its rows together, and a column. */
@@ -55,30 +66,31 @@ function entryOfRows(array, row, j, classes) {
 }
 
 function wordOf(id) {
-  const label = page.labels.vocabulary && page.labels.vocabulary[id], name = page.labels.class && page.labels.class[id];
-  return `“${label === undefined ? (name === undefined ? id : name) : label}”`;
+  const names = page.labels.class || page.labels.vocabulary || {};
+  return `“${names[id] === undefined ? id : names[id]}”`;
 }
 
-/* [{title, key, name, ref, back, entry, says}]: the steps for this model; those whose parts it does not have are left out. */
+/* [{title, key, name, ref, back, entry, says}]: the steps for this model; those whose parts it does not have are left out.
+   From step to step `about` says which row of the arrays is followed, and which words the rows are, if they are words. */
 function storySteps() {
   if (storyState.steps && storyState.moment === state.moment) return storyState.steps;
   const about = subject(), steps = [];
   storyState.moment = state.moment;
   if (!about) return (storyState.steps = []);
-  const perWord = about.dlogits.shape.length === 3 && page.words.length === about.dlogits.shape[1], word = perWord ? page.words[about.row] : null;
-  for (const step of [stepOfProbability, stepOfLoss, stepOfReadout, stepOfNorm, stepOfFork, stepOfWeights, stepOfWeightGradients, stepOfScores, stepOfPaths, stepOfVector]) {
-    const found = step({ ...about, word, perWord });
+  for (const step of [stepOfProbability, stepOfLoss, stepOfReadout, stepOfNorm, stepOfFork, stepOfPool, stepOfWeights, stepOfWeightGradients, stepOfScores, stepOfPaths, stepOfVector]) {
+    const found = step(about);
     if (found) steps.push(found);
   }
-  if (page.alternatives.length) steps.push({ title: "Change one line, and see", key: null, wrong: true, says: `All of this rests on a few lines of code. Choose one of ${page.alternatives.length} mistakes on the right: every block whose gradient it changes is marked on the map, and the code shows the line, wrong beside right.` });
+  if (page.alternatives.length) steps.push({ title: "Change one line, and see", key: null, wrong: true, says: `All of this rests on a few lines of code. Choose a mistake on the right: every block whose gradient it changes is marked on the map, and the code shows the line, wrong beside right.` });
   return (storyState.steps = steps);
 }
 
-function stepOfProbability({ key, loss, dlogits, row, id, right, probability, word, classes }) {
+function stepOfProbability(about) {
+  const { key, loss, dlogits, row, id, right, probability, classes } = about;
   const others = [...Array(classes).keys()].map((j) => [j, j === id ? undefined : probability(row, j)]).filter(([, p]) => p !== undefined);
-  const [wrong, p] = largest(others), where = word === null ? "" : ` after “${word}”`;
+  const [wrong, p] = largest(others), where = ofWord(about, " after "), thing = page.labels.class ? "class" : "word";
   return { title: "A wrong guess", key, name: "logits", ref: loss.takes[0][1], entry: entryAt(dlogits, row, wrong, classes),
-    says: `The right word${where} is ${wordOf(id)}, and the model gives it a probability of ${percent(right)}; it gives ${percent(p)} to ${wordOf(wrong)}. The loss of this word is −ln ${written(right, 3)} = ${written(-Math.log(right), 3)}, the largest of this text: let us follow what it sends back.` };
+    says: `The right ${thing}${where} is ${wordOf(id)}, and the model gives it a probability of ${percent(right)}; it gives ${percent(p)} to ${wordOf(wrong)}. The loss is −ln ${written(right, 3)} = ${written(-Math.log(right), 3)}${about.rows > 1 ? ", here one of the largest of this text" : ""}: let us follow what it sends back.` };
 }
 
 function entryAt(array, row, j, classes) {
@@ -88,18 +100,19 @@ function entryAt(array, row, j, classes) {
 function stepOfLoss({ key, loss, dlogits, row, id, right, counted, classes, probability }) {
   const mine = valueAt(dlogits, entryAt(dlogits, row, id, classes));
   return { title: "At the loss: p − y", key, name: "dlogits", ref: loss.gradients.logits, back: true, entry: entryAt(dlogits, row, id, classes),
-    says: `The gradient of the scores is simply p − y${counted > 1 ? `, divided by the ${counted} words of the text` : ""}: for ${wordOf(id)} it is (${written(right, 3)} − 1)${counted > 1 ? `/${counted}` : ""} = ${written(mine, 3)}, for every wrong word its probability${counted > 1 ? `/${counted}` : ""}. So descent pushes the right word's score up and all others down, each by as much as the model believed in it.` };
+    says: `The gradient of the scores is simply p − y${counted > 1 ? `, divided by the ${counted} words of the text` : ""}: for ${wordOf(id)} it is ${counted > 1 ? `(${written(right, 3)} − 1)/${counted}` : `${written(right, 3)} − 1`} = ${written(mine, 3)}, for every wrong one its probability${counted > 1 ? `/${counted}` : ""}. So descent pushes the right score up and all others down, each by as much as the model believed in it.` };
 }
 
-function stepOfReadout({ dlogits, row, word, perWord }) {
+function stepOfReadout(about) {
+  const { dlogits, row } = about;
   const found = allBlocks().filter(([, block]) => block.name === "readout").pop();
-  if (!found || !perWord) return null;
+  if (!found) return null;
   const [key, block] = found, taken = block.takes[0], dx = arrayOf((block.gradients || {})[taken[0]]);
-  if (!dx || dx.shape.length !== 3) return null;
-  const size = sizeOfRow(dx, row), zero = size === 0;
+  if (!hasRows(dx, about)) return null;
+  const width = dx.shape[dx.shape.length - 1], size = sizeOfRow(dx, row), zero = size === 0;
   return { title: "Through the readout", key, name: `d${taken[0]}`, ref: dx.ref, back: true, entry: entryOfRow(dx, row),
-    says: zero ? `The readout multiplies the gradient by its weights W, and they are all 0 at this moment: nothing gets through to the layers below. Only W itself learns at first; move “training” to a later moment to see more.`
-      : `The readout computed scores x·W, so its backward multiplies by Wᵀ: ${dlogits.shape[2].toLocaleString("en")} errors become the ${dx.shape[2]} numbers of dx for the vector of “${word}”, of size ${written(size, 3)}. They say in which direction this vector should move so that the right word's score rises.` };
+    says: zero ? `The readout multiplies the gradient by its weights W, and they are all 0 at this moment: nothing gets through to the layers below. Only W itself learns at first${page.recordings.length > 1 ? "; move “training” to a later moment to see more" : ""}.`
+      : `The readout computed scores x·W, so its backward multiplies by Wᵀ: ${dlogits.shape[dlogits.shape.length - 1].toLocaleString("en")} errors become ${width} numbers of dx${ofWord(about)}, of size ${written(size, 3)}. Descent moves the vector against them, and the right score rises.` };
 }
 
 /* The entry of a row that is the largest in size */
@@ -107,79 +120,99 @@ function entryOfRow(array, row, fixed) {
   return [...rowOf(array, row, fixed), largest(valuesOfRow(array, row, fixed))[0]];
 }
 
-function stepOfNorm({ row, perWord }) {
+function stepOfNorm(about) {
+  const { row } = about;
   const found = blocksLike(/^(layer_norm|rms_norm|LayerNorm|RMSNorm)$/)[0];
-  if (!found || !perWord) return null;
+  if (!found) return null;
   const [key, block] = found, frame = recording().frames[block.frame], dx = arrayOf((block.gradients || {}).x), dy = arrayOf(block.dy);
-  if (!dx || !dy || dx.shape.length !== 3) return null;
+  if (!hasRows(dx, about) || !dy || dy.norm === 0) return null;
   const came = sizeOfRow(dy, row), left = sizeOfRow(dx, row), sum = valuesOfRow(dx, row).reduce((all, [, value]) => all + value, 0), isLayerNorm = /layer/i.test(page.sheets[frame.sheet].title);
   return { title: isLayerNorm ? "Through a layer norm" : "Through an RMS norm", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row),
-    says: `A norm ignores the length of its input${isLayerNorm ? " and its mean" : ""}, so its backward takes out of the gradient what points along the input${isLayerNorm ? `, and its mean: the ${dx.shape[2]} numbers of this row now add up to ${written(Math.abs(sum) < 1e-6 * left * dx.shape[2] ? 0 : sum, 2)}` : ""}. The rest is divided by the input's spread: the size goes from ${written(came, 3)} to ${written(left, 3)}, ${left < came ? "it shrinks" : "it grows"}.` };
+    says: `A norm ignores the length of its input${isLayerNorm ? " and its mean" : ""}, so its backward takes out of the gradient what points along the input${isLayerNorm ? `, and its mean: its numbers now add up to ${written(Math.abs(sum) < 1e-5 * left ? 0 : sum, 2)}` : ""}. The rest is divided by the input's spread: the size goes from ${written(came, 3)} to ${written(left, 3)}, ${left < came ? "it shrinks" : "it grows"}.` };
 }
 
-function stepOfFork({ row, perWord }) {
-  const sums = allBlocks().filter(([, block]) => /^add/.test(block.name) && (block.takes || []).length === 2).reverse();
-  if (!sums.length || !perWord) return null;
+function stepOfFork(about) {
+  const { row } = about;
+  const sums = allBlocks().filter(([, block]) => /^add( x|$)/.test(block.name) && (block.takes || []).length === 2).reverse();
+  if (!sums.length) return null;
   const [key, block] = sums[0], [[skip], [branch]] = block.takes, one = arrayOf((block.gradients || {})[skip]), other = arrayOf((block.gradients || {})[branch]);
-  if (!one || !other || one.shape.length !== 3) return null;
-  const kept = sizeOfRow(one, row), into = sizeOfRow(other, row), zeros = valuesOfRow(other, row).filter(([, value]) => value === 0).length;
+  if (!hasRows(one, about) || !other || one.norm === 0) return null;
+  const kept = sizeOfRow(one, row), into = sizeOfRow(other, row), width = other.shape[other.shape.length - 1], zeros = valuesOfRow(other, row).filter(([, value]) => value === 0).length;
   return { title: "The residual sum: the gradient splits", key, name: `d${branch}`, ref: other.ref, back: true, entry: entryOfRow(other, row),
-    says: `Here the forward added a branch to x, and a sum hands its gradient to both of its terms: ${written(kept, 3)} goes straight down past the branch, as it is, and ${written(into, 3)} into the branch${zeros && zeros < other.shape[2] ? `, where the ReLU has set ${zeros} of ${other.shape[2]} entries to 0` : ""}. That straight way is why gradients reach the bottom of deep models.` };
+    says: `Here the forward added a branch to x, and a sum hands its gradient to both of its terms: ${written(kept, 3)} goes straight down past the branch, as it is, and ${written(into, 3)} into the branch${zeros && zeros < width ? `, where the ReLU has set ${zeros} of ${width} entries to 0` : ""}. That straight way is why gradients reach the bottom of deep models.` };
+}
+
+/* After the pooling each word has a gradient: from here on the one that gets the most is followed. */
+function stepOfPool(about) {
+  const found = blocksLike(/^mean_pool$/)[0], [key, block] = found || [], dx = block && arrayOf((block.gradients || {}).x);
+  if (about.rows !== 1 || !dx || dx.shape.length !== 3 || dx.norm === 0) return null;
+  const sizes = [...Array(dx.shape[1]).keys()].map((row) => [row, sizeOfRow(dx, row)]);
+  Object.assign(about, { rows: dx.shape[1], words: page.words.length === dx.shape[1] ? page.words : [], row: largest(sizes)[0] });
+  return { title: "The mean over the words", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, about.row),
+    says: `A mean hands each of its ${about.rows} words the same gradient, divided by their number. We follow it${ofWord(about, " to ")}, where it has the size ${written(sizeOfRow(dx, about.row), 3)}.` };
 }
 
 /* The last attention, and the head in which the word's gradient of A is the largest. */
-function attentionOf(row) {
-  const [key, block] = blocksLike(/^(grouped_)?attention$/)[0] || [];
+function attentionOf(about) {
+  const { row } = about, [key, block] = blocksLike(/^(grouped_)?attention$/).find(([, one]) => isSelfAttention(one, about)) || [];
   if (!block) return null;
   const frame = recording().frames[block.frame], back = frame.backwards.find((one) => one.lines.length);
   const [A, dA, dS] = [["A", frame], ["dA", back], ["dscores", back]].map(([name, of]) => (of ? lookUp(name, of, Infinity) : null));
-  if (!A || !dA || !dS || arrayOf(A.ref).shape.length !== 4 || arrayOf(A.ref).shape[2] !== page.words.length) return null;
+  if (!A || !dA || !dS || arrayOf(dS.ref).norm === 0) return null;
   const heads = [...Array(arrayOf(A.ref).shape[1]).keys()].map((h) => [h, sizeOfRow(arrayOf(dS.ref), row, { 1: h })]);
   return { key, A, dA, dS, head: largest(heads)[0] };
 }
 
-function stepOfWeights({ row, perWord, word }) {
-  const found = perWord && attentionOf(row);
+/* True if words attend to words of the same text: A is (1, H, T, T) */
+function isSelfAttention(block, { words, rows }) {
+  const A = lookUp("A", recording().frames[block.frame], Infinity), array = A && arrayOf(A.ref);
+  return Boolean(array) && words.length === rows && array.shape.length === 4 && array.shape[2] === rows && array.shape[3] === rows;
+}
+
+function stepOfWeights(about) {
+  const { row, words } = about, found = attentionOf(about);
   if (!found) return null;
   const A = arrayOf(found.A.ref), weights = valuesOfRow(A, row, { 1: found.head }), [to, most] = largest(weights), seen = weights.filter(([, value]) => value > 0).length;
   return { title: "Attention: whom did the word look at?", key: found.key, name: "A", ref: A.ref, head: found.head, entry: [0, found.head, row, to],
-    says: `In head ${found.head + 1}, “${word}” looked at ${seen} word${seen === 1 ? "" : "s"}, most at “${page.words[to]}”, with weight ${percent(most)}. Its row of A says how much of each word's value went into it, and the same weights now hand the gradient back to those words.` };
+    says: `In head ${found.head + 1}, “${words[row]}” looked at ${seen} word${seen === 1 ? "" : "s"}, most at “${words[to]}”, with weight ${percent(most)}. Its row of A says how much of each word's value went into it, and the same weights now hand the gradient back to those words.` };
 }
 
-function stepOfWeightGradients({ row, perWord, word }) {
-  const found = perWord && attentionOf(row);
+function stepOfWeightGradients(about) {
+  const { row, words } = about, found = attentionOf(about);
   if (!found) return null;
   const dA = arrayOf(found.dA.ref), A = arrayOf(found.A.ref), seen = valuesOfRow(dA, row, { 1: found.head }).filter(([j]) => valueAt(A, [0, found.head, row, j]) > 0), [to, most] = largest(seen);
   return { title: "dA: was that a good look?", key: found.key, name: "dA", ref: dA.ref, back: true, head: found.head, entry: [0, found.head, row, to],
-    says: `dA asks of each word: how would the loss change if “${word}” looked at it a little more? For “${page.words[to]}” it is ${written(most, 3)}, so a little more of it would make the loss ${most > 0 ? "larger" : "smaller"}.` };
+    says: `dA asks of each word: how would the loss change if “${words[row]}” looked at it a little more? For “${words[to]}” it is ${written(most, 3)}, so a little more of it would make the loss ${most > 0 ? "larger" : "smaller"}.` };
 }
 
-function stepOfScores({ row, perWord }) {
-  const found = perWord && attentionOf(row);
+function stepOfScores(about) {
+  const { row, words } = about, found = attentionOf(about);
   if (!found) return null;
   const dS = arrayOf(found.dS.ref), A = arrayOf(found.A.ref), values = valuesOfRow(dS, row, { 1: found.head }), [to, most] = largest(values), masked = valuesOfRow(A, row, { 1: found.head }).filter(([, value]) => value === 0).length;
   return { title: "dS: softmax compares", key: found.key, name: "dS", ref: dS.ref, back: true, head: found.head, entry: [0, found.head, row, to],
-    says: `The weights of a row always add up to 1, so only differences count: dS = A·(dA − their mean, weighted by A), and the row adds up to 0. ${masked ? `The ${masked} word${masked === 1 ? "" : "s"} behind the mask get${masked === 1 ? "s" : ""} exactly 0; the` : "The"} largest entry, ${written(most, 3)}, moves the score of “${page.words[to]}” ${most > 0 ? "down" : "up"}.` };
+    says: `The weights of a row always add up to 1, so only differences count: dS = A·(dA − their mean, weighted by A), and the row adds up to 0. ${masked ? `The ${masked} word${masked === 1 ? "" : "s"} behind the mask get${masked === 1 ? "s" : ""} exactly 0; the` : "The"} largest entry, ${written(most, 3)}, moves the score of “${words[to]}” ${most > 0 ? "down" : "up"}.` };
 }
 
-function stepOfPaths({ row, perWord }) {
-  const blocks = blocksLike(/^MultiHeadAttention$/);
-  if (!blocks.length || !perWord) return null;
-  const [key, block] = blocks[0], dx = arrayOf((block.gradients || {}).x), inside = block.blocks.filter((one) => /^(query|key|value)$/.test(one.name));
-  const paths = inside.map((one) => [one.name, arrayOf((one.gradients || {})[one.takes[0][0]])]).filter(([, array]) => array && array.shape.length === 3);
-  if (!dx || paths.length < 3) return null;
+function stepOfPaths(about) {
+  const { row } = about, found = attentionOf(about);
+  if (!found) return null;
+  const key = found.key.slice(0, found.key.lastIndexOf("/")), block = blockAt(key), dx = arrayOf((block.gradients || {}).x), inside = block.blocks.filter((one) => /^(query|key|value)$/.test(one.name));
+  const paths = inside.map((one) => [one.name, arrayOf((one.gradients || {})[one.takes[0][0]])]).filter(([, array]) => hasRows(array, about));
+  if (!hasRows(dx, about) || paths.length < 3) return null;
   return { title: "Three ways back into one vector", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row),
     says: `The vector was used three times, as query, key and value, and where an array was used several times its gradients are added: ${paths.map(([name, array]) => `${written(sizeOfRow(array, row), 2)} by way of the ${name}`).join(", ")}. Together they are ${written(sizeOfRow(dx, row), 3)}, and the straight way of the residual sum is added once more below.` };
 }
 
-function stepOfVector({ row, perWord, word, counted }) {
-  const found = allBlocks().find(([, block]) => block.name === "word vectors" && block.dy !== undefined), flow = recording().flow || [];
-  if (!found || !perWord) return null;
-  const [key, block] = found, dx = arrayOf(block.dy), times = page.words.filter((one) => one === word).length, first = flow.length ? arrayOf(flow[0][1]) : null;
-  if (!dx || dx.shape.length !== 3) return null;
-  const shares = first && first.shape[0] === page.words.length ? valuesOfRow(first, row).map(([j, value]) => [j, value]) : null, far = shares && largest(shares.filter(([j]) => j !== row).concat([[row, 0]]));
+function stepOfVector(about) {
+  const tables = allBlocks().filter(([, block]) => block.name === "word vectors" && block.dy !== undefined), flow = recording().flow || [];
+  const [key, block] = tables.find(([, one]) => hasRows(arrayOf(one.dy), about)) || tables.pop() || [], dx = block && arrayOf(block.dy);
+  if (!dx || dx.shape.length !== 3 || dx.norm === 0) return null;
+  const words = [about.words, page.words].find((some) => some.length === dx.shape[1]) || [], same = hasRows(dx, about);
+  const row = same ? about.row : largest([...Array(dx.shape[1]).keys()].map((one) => [one, sizeOfRow(dx, one)]))[0], word = words[row];
+  const first = same && flow.length ? arrayOf(flow[0][1]) : null, others = first && first.shape[0] === words.length ? valuesOfRow(first, row).filter(([j, value]) => j !== row && value > 0) : [];
+  const far = others.length ? largest(others) : null, times = words.filter((one) => one === word).length;
   return { title: "At the bottom: the vector of one word", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row),
-    says: `The vector of “${word}” gets a gradient of size ${written(sizeOfRow(dx, row), 3)} from all losses together${times > 1 ? `, added to that of the ${times - 1} other place${times > 2 ? "s" : ""} where the word stands` : ""}; a step of descent moves it the opposite way. ${far && far[1] > 0 ? `And the loss we began with reached further than its own word: through attention it sent ${written(far[1] / counted, 2)} to “${page.words[far[0]]}”.` : "All other words got theirs on the same ways."}` };
+    says: `The vector${word === undefined ? "" : ` of “${word}”`} gets a gradient of size ${written(sizeOfRow(dx, row), 3)}${about.counted > 1 ? " from all losses together" : ""}${times > 1 ? `, added to that of the other place${times > 2 ? "s" : ""} where the word stands` : ""}; a step of descent moves it the opposite way. ${far ? `And the loss we began with reached further than its own word: through attention it sent ${written(far[1] / about.counted, 2)} to “${words[far[0]]}”.` : "That is all that learning is: every number in the model moves a little against its own slope."}` };
 }
 
 // Showing a step -------------------------------------------------------------------------------------------------------
