@@ -7,7 +7,7 @@ several of them is a block, too. Inside an op every line is one.
 """
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,8 +15,7 @@ from typing import Any
 
 from mini_tf import ops
 from mini_tf.explore.arrays import Store
-from mini_tf.explore.parts import Parts
-from mini_tf.explore.recording import Frame, Line, Recorder, own_nodes
+from mini_tf.explore.recording import Frame, Line, Named, Recorder, own_nodes
 from mini_tf.layers import Layer, MultiHeadAttention, Trunk
 from mini_tf.places import is_theirs
 
@@ -92,7 +91,7 @@ class _Finder:
         outermost = self.inside.get(None, [])
         model = next((frame.owner for frame in outermost if self.names.get(id(frame.owner)) == ""), None)
         block = Block(outermost[0].number if outermost else 0, "")
-        block.takes = [one for frame in outermost for one in frame.arguments if self._is_numeric(one[1])]
+        block.takes = [one for frame in outermost for one in self.numeric(frame.arguments)]
         self._fill(block, list(self._scope(outermost, model)), False)
         if len(block.blocks) == 1:                       # a function: what it gives is given by all
             block.gives, block.dy = block.blocks[0].gives, block.blocks[0].dy
@@ -115,21 +114,13 @@ class _Finder:
         return (is_op or is_theirs(frame.sheet.path)) and bool(self.backwards.get(frame))
 
     def _block(self, frame: Frame) -> Block:
-        path, owner = self.names.get(id(frame.owner), ""), frame.owner
-        own, kind = path.rpartition(".")[2], type(owner).__name__ if isinstance(owner, Layer) else frame.sheet.title
-        name = NAMES.get(own) or NAMES.get(kind, kind)
-        if own.isdigit():
-            name = f"{path.split('.')[-2] if kind == 'Linear' else name} {int(own) + 1}"
-        elif kind == "Linear" and own not in ("", "A"):
-            name = own
-        elif kind == "MultiHeadAttention" and own not in ("attention", ""):
-            name = own.replace("_", " ")
-        block = Block(frame.number, name, f"{owner.H} heads" if isinstance(owner, MultiHeadAttention) else "")
-        block.takes = [(name, ref) for name, ref in frame.arguments if self._is_numeric(ref)]
+        owner = frame.owner
+        heads = f"{owner.H} heads" if isinstance(owner, MultiHeadAttention) else ""
+        block = Block(frame.number, self._name(frame), heads, takes=self.numeric(frame.arguments))
         block.gives = self._arrays_of_last_line(frame)
-        backward = next((one for one in self.backwards.get(frame, []) if self.lines.get(one)), None)
+        backward = self._backward_of(frame)
         if backward is not None:
-            block.dy = next((ref for _, ref in backward.arguments if self.store.is_float_array(ref)), None)
+            block.dy = next((ref for _, ref in self.floats(backward.arguments)), None)
             block.gradients = self._gradients(block.takes, backward)
         inside = list(self._scope(self.inside.get(frame, []), owner))
         self._fill(block, [(frame, False), *inside], not isinstance(owner, Layer))
@@ -145,11 +136,22 @@ class _Finder:
             block.parameters, block.gradients = only.parameters, only.gradients
         return block
 
+    def _name(self, frame: Frame) -> str:
+        """The field's name of a layer or function, or that of its attribute: "layer norm", "query", "layer 2" """
+        path = self.names.get(id(frame.owner), "")
+        own, kind = path.rpartition(".")[2], type(frame.owner).__name__
+        kind = kind if isinstance(frame.owner, Layer) else frame.sheet.title
+        name = NAMES.get(own) or NAMES.get(kind, kind)
+        if own.isdigit():
+            return f"{path.split('.')[-2] if kind == 'Linear' else name} {int(own) + 1}"
+        if own in NAMES or own in ("", "attention") or kind not in ("Linear", "MultiHeadAttention"):
+            return name
+        return own.replace("_", " ")
+
     def _gradients(self, takes: list[tuple[str, int]], backward: Frame) -> dict[str, int]:
         """{name of an argument: what the backward returned for it}: in their order, or by name if some have none"""
         _, last = self.lines[backward][-1]
-        returned = [(name, ref) for name, ref, _ in last.made if self.store.is_float_array(ref)]
-        floats = [(name, ref) for name, ref in takes if self.store.is_float_array(ref)]
+        returned, floats = self.floats(made(last)), self.floats(takes)
         found = {own[1:]: ref for own, ref in returned}
         if len(floats) == len(returned):
             found = {name: ref for (name, _), (_, ref) in zip(floats, returned)}
@@ -158,9 +160,8 @@ class _Finder:
     def _handed_on(self, ref: int, inside: list[tuple[Frame, bool]], edges: list[Edge]) -> int | None:
         """The gradient of an argument, of the first call inside that is no block and takes it, or of the only edge"""
         for frame, is_block in inside:
-            takes = [(name, one) for name, one in frame.arguments if self._is_numeric(one)]
+            takes, backward = self.numeric(frame.arguments), self._backward_of(frame)
             names = [name for name, one in takes if one == ref]
-            backward = next((one for one in self.backwards.get(frame, []) if self.lines.get(one)), None)
             if names and backward is not None and not is_block:
                 return self._gradients(takes, backward).get(names[0])
         found = [gradient for start, _, _, one, gradient in edges if (start, one) == (GIVEN, ref)]
@@ -182,16 +183,15 @@ class _Finder:
             flow.add(number, None, self._line_block(flow, number, line, is_function))
         flow.ends.sort(key=lambda end: end[0])
         if is_function and flow.ends:                    # its arguments are blocks, too
-            arguments = [one for one in block.takes if self.store.is_float_array(one[1])]
-            flow.ends[:0] = [(-1, None, self._argument_block(block, *one)) for one in arguments]
+            flow.ends[:0] = [(-1, None, self._argument_block(block, *one)) for one in self.floats(block.takes)]
             flow.given = set()
         block.blocks = [inner for _, _, inner in flow.ends]
-        for to, (end, frame, inner) in enumerate(flow.ends):
-            begin = end if frame is None else self._begin(frame)
+        for to, (end, call, inner) in enumerate(flow.ends):
+            begin = end if call is None else self._begin(call)
             found = [(name, ref, inner.gradients.get(name), flow.starts(ref, begin)) for name, ref in inner.takes]
-            if found and frame is not None and not any(starts for *_, starts in found):
+            if found and call is not None and not any(starts for *_, starts in found):
                 name, ref, gradient, _ = found[0]        # made within the line that calls, as in f(x[:, -1])
-                found[0] = name, ref, gradient, flow.starts_of_call(frame, begin, ref) or {GIVEN}
+                found[0] = name, ref, gradient, flow.starts_of_call(call, begin, ref) or {GIVEN}
             if inner.given:
                 block.edges += [(GIVEN, to, *one[:3]) for one in found]
                 continue
@@ -219,8 +219,8 @@ class _Finder:
                      gradients={} if gradient is None else {name: gradient})             # fmt: skip
 
     def _line_block(self, flow: "_Flow", number: int, line: Line, is_function: bool) -> Block:
-        frame, (name, ref, parts) = line.frame, next(one for one in line.made if self.store.is_float_array(one[1]))
-        is_sum = _is_sum(parts) and not is_function
+        frame, (name, ref) = line.frame, self.floats(made(line))[0]
+        is_sum = _is_sum(line) and not is_function
         source = " ".join(frame.sheet.source[line.first - frame.sheet.first : line.last - frame.sheet.first + 1])
         source = source.split("#")[0].strip()
         takes = flow.reads(number, line)
@@ -232,19 +232,29 @@ class _Finder:
         )  # fmt: skip
 
     def _gradient(self, frame: Frame | None, name: str, ref: int) -> int | None:
-        """What a backward of this call, or of the one that defined it, has made for its variable: dA for A"""
+        """What a backward of this call, or of the one that defined it, has made in the end for a variable: dA for A"""
         while frame is not None:
             lines = [line for backward in self.backwards.get(frame, []) for _, line in self.lines.get(backward, [])]
-            for own, gradient, _ in (one for line in lines for one in line.made):
-                if own == f"d{name}" and self._same_shape(gradient, ref):
-                    return gradient
+            floats = [one for line in lines for one in self.floats(made(line))]
+            found = [gradient for own, gradient in floats if own == f"d{name}" and self._same_shape(gradient, ref)]
+            if found:
+                return found[-1]                         # once all has been added to it
             frame = frame.maker
         return None
 
     # Small things ----------------------------------------------------------------------------------------------------
 
-    def _is_numeric(self, ref: Any) -> bool:
-        return isinstance(ref, int) and not self.store.arrays[ref]["dtype"].startswith("bool")
+    def numeric(self, named: Iterable[Named]) -> list[tuple[str, int]]:
+        """Those that are arrays of numbers"""
+        arrays = [(name, ref) for name, ref in named if isinstance(ref, int)]
+        return [(name, ref) for name, ref in arrays if not self.store.arrays[ref]["dtype"].startswith("bool")]
+
+    def floats(self, named: Iterable[Named]) -> list[tuple[str, int]]:
+        """Those that are floating arrays"""
+        return [(name, ref) for name, ref in self.numeric(named) if self.store.is_float_array(ref)]
+
+    def _backward_of(self, frame: Frame) -> Frame | None:
+        return next((one for one in self.backwards.get(frame, []) if self.lines.get(one)), None)
 
     def _same_shape(self, one: Any, other: Any) -> bool:
         arrays = self.store.arrays
@@ -252,7 +262,7 @@ class _Finder:
 
     def _arrays_of_last_line(self, frame: Frame) -> list[int]:
         lines = self.lines.get(frame)
-        return [ref for _, ref, _ in lines[-1][1].made if self._is_numeric(ref)] if lines else []
+        return [ref for _, ref in self.numeric(made(lines[-1][1]))] if lines else []
 
     @staticmethod
     def _hands_on(frame: Frame, block: Block) -> bool:
@@ -296,11 +306,11 @@ class _Flow:
     def add(self, end: int, frame: Frame | None, block: Block) -> None:
         self.ends.append((end, frame, block))
 
-    def starts(self, ref: int, before: int) -> set[int]:
+    def starts(self, ref: int, before: float) -> set[int]:
         """The places of the blocks that an array comes from, at a line's number; GIVEN for an argument"""
-        made = [place for place, (end, _, block) in enumerate(self.ends) if ref in block.gives and end < before]
-        if made:
-            return {made[-1]}
+        giving = [place for place, (end, _, block) in enumerate(self.ends) if ref in block.gives and end < before]
+        if giving:
+            return {giving[-1]}
         if ref in self.given:
             return {GIVEN}
         number, reads = self.maker.get(ref, (before, None))
@@ -310,12 +320,12 @@ class _Flow:
 
     def joins(self, number: int, line: Line, is_function: bool) -> bool:
         """True for a line that makes a new array from several others; in a function, for one that makes any"""
-        made = next(((ref, parts) for _, ref, parts in line.made if self.finder.store.is_float_array(ref)), None)
-        if made is None:
+        floats = self.finder.floats(made(line))
+        if not floats:
             return False
-        ref, parts = made
+        _, ref = floats[0]
         is_made_by_it = ref not in self.given and self.maker[ref][0] == number
-        if not _is_sum(parts) and (not is_made_by_it or any(ref in block.gives for _, _, block in self.ends)):
+        if not _is_sum(line) and (not is_made_by_it or any(ref in block.gives for _, _, block in self.ends)):
             return False                                 # x + 0 is x, and a sum all the same
         return is_function or len(set().union(*(self.starts(one, number) for _, one in self.reads(number, line)))) > 1
 
@@ -337,14 +347,13 @@ class _Flow:
     def _read(self, statements, frame, before):
         names = {name for statement in statements for name in _names_of_arrays_read(statement)}
         found = [one for name in sorted(names) for one in self._values(name, frame, before)]
-        numeric = [one for one in found if self.finder._is_numeric(one[1])]
-        return [one for one in numeric if self.finder.store.is_float_array(one[1])] or numeric
+        return self.finder.floats(found) or self.finder.numeric(found)
 
     def _values(self, name: str, frame: Frame | None, before: int) -> list[tuple[str, Any]]:
         """[(name, reference)] of a variable, or of what a list has in it"""
         while frame is not None:
-            made = [one for number, line in self.finder.lines.get(frame, []) if number < before for one in line.made]
-            known = dict([*frame.arguments, *((own, ref) for own, ref, _ in made)])
+            lines = [line for number, line in self.finder.lines.get(frame, []) if number < before]
+            known = dict([*frame.arguments, *(one for line in lines for one in made(line))])
             found = [(own, ref) for own, ref in known.items() if own == name or own.startswith(f"{name}[")]
             if found:
                 return found
@@ -352,7 +361,14 @@ class _Flow:
         return []
 
 
-def _is_sum(parts: Parts | None) -> bool:
+def made(line: Line) -> list[Named]:
+    """[(name, reference)] of what a line has made"""
+    return [(name, ref) for name, ref, _ in line.made]
+
+
+def _is_sum(line: Line) -> bool:
+    """True for z = x + y"""
+    parts = next((parts for _, _, parts in line.made if parts is not None), None)
     return parts is not None and parts["op"] == "+" and len(parts["of"]) > 1 and set(parts["signs"]) == {1}
 
 
