@@ -18,16 +18,14 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-STEPS = """() => recording().lines.map((line) => {
-  const start = performance.now(); goTo(line.number); document.body.offsetHeight; return performance.now() - start; })"""
-PICTURE = """() => {
-  const line = recording().lines.find((line) => line.made.some(([name, ref, parts]) => name === "dx" && parts)
-    && titleOf(recording().frames[line.frame]) === "backward of layer_norm");
-  goTo(line.number);
-  state.entry = [0, 3, 5];
-  showArray();
-  document.querySelector("#array .deeper").click();
+STEPS = """() => {
+  showView("lines");
+  return recording().lines.map((line) => {
+    const start = performance.now(); goTo(line.number); document.body.offsetHeight; return performance.now() - start; });
 }"""
+STORY = """() => storySteps().map((_, i) => {
+  const start = performance.now(); goToStory(i + 1); document.body.offsetHeight; return performance.now() - start; })"""
+PICTURE = "() => goToStory(storySteps().findIndex((step) => step.title.startsWith('The residual sum')) + 1)"
 
 
 def main():
@@ -39,7 +37,7 @@ def main():
     if browser is None:
         parser.error("Chromium is not here: apt-get install chromium")
     script = shutil.which("mini-tf", path=Path(sys.executable).parent)
-    writing, opening, steps = [], [], []
+    writing, opening, steps, story = [], [], [], []
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as running:
         path = Path(folder) / "explore.html"
         chromium = running.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
@@ -50,9 +48,10 @@ def main():
             page = chromium.new_page(viewport={"width": 1280, "height": 800})
             start = time.perf_counter()
             page.goto(f"{path.as_uri()}#quiet")
-            page.wait_for_selector(".line.now")
+            page.wait_for_selector("#map svg")
             opening.append(time.perf_counter() - start)
             steps += page.evaluate(STEPS)
+            story += page.evaluate(STORY)
             if options.picture:
                 page.reload()
                 page.evaluate(PICTURE)
@@ -63,7 +62,8 @@ def main():
     print(f"size {size / 1e6:.1f} MB")
     print(f"opens in {statistics.median(opening):.2f} s")
     steps.sort()
-    print(f"a step: {statistics.median(steps):.0f} ms, 99 % within {steps[int(0.99 * len(steps))]:.0f} ms")
+    print(f"a step of the story: {statistics.median(story):.0f} ms")
+    print(f"a line: {statistics.median(steps):.0f} ms, 99 % within {steps[int(0.99 * len(steps))]:.0f} ms")
 
 
 if __name__ == "__main__":
