@@ -47,3 +47,27 @@ def exploration():
     earlier = {name: np.asarray(0.5 * data, data.dtype) for name, data in now.items()}
     moments = [("earlier", earlier), ("now", now)]
     return explore_model(read, "a tiny model", "for tests", moments, bugs=["layer_norm: γ forgotten"])
+
+
+@pytest.fixture
+def opened(chromium, tmp_path):
+    """opened(exploration, **options) → the page in the browser; it fails for errors, and for requests that leave it"""
+    pages, troubles = [], []
+
+    def open_page(exploration, quiet=True, **options):
+        path = tmp_path / "page.html"
+        exploration.write(path)
+        page = chromium.new_page(**{"viewport": {"width": 1280, "height": 800}} | options)
+        page.on("console", lambda message: troubles.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("dialog", lambda dialog: troubles.append(f"a dialog: {dialog.message}"))
+        page.on("request", lambda request: troubles.append(request.url) if request.url != address else None)
+        address = path.as_uri()
+        page.goto(address + "#quiet" * quiet)
+        pages.append(page)
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+    assert troubles == [], troubles

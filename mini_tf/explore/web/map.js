@@ -213,11 +213,11 @@ function toggleBlock(key) {
   buildMap();
 }
 
-/* Choose a block, and open it into its parts; an op that is chosen again shows its lines. */
+/* Choose a block, and open it into its parts; one that is chosen again shows its lines. */
 function chooseBlock(key, byHand = false) {
   if (byHand && document.body.dataset.view === "lines") return openLines(firstLineOf(blockAt(key)));
   const block = blockAt(key), again = mapState.chosen === key && byHand;
-  const hasParts = block.blocks.some((inner) => inner.line === undefined);
+  const hasParts = block.blocks.some((inner) => inner.line === undefined && !inner.given);
   mapState.chosen = key;
   if (byHand && !again && hasParts && !mapState.open.has(key)) mapState.open.add(key);
   for (let outer = key; outer.includes("/"); ) { outer = outer.slice(0, outer.lastIndexOf("/")); mapState.open.add(outer); }
@@ -225,7 +225,7 @@ function chooseBlock(key, byHand = false) {
   const { group } = mapState.pictures.get(key);
   if (byHand) group.querySelector(".face").focus({ preventScroll: true });
   group.scrollIntoView({ block: byHand ? "nearest" : "center", inline: "nearest" });
-  if (again && !hasParts) openLines(firstLineOf(block));
+  if (again) openLines(firstLineOf(block));
   else showTab("block");
   return undefined;
 }
