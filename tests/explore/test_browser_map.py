@@ -95,6 +95,7 @@ def test_a_wrong_backward_is_marked_on_the_map(mapped):
     marked = mapped.evaluate("[...document.querySelectorAll('#map .differs')].map((one) => one.dataset.key)")
     assert "0" in marked                                 # the word vectors, at the end of the backward
     assert "5" not in marked                             # the loss, at its beginning
+    assert any("wrong by" in text for text in mapped.locator("#map .happens").all_text_contents())
 
 
 def test_the_story_goes_from_the_loss_to_a_word(mapped, exploration):

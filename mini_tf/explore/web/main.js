@@ -74,7 +74,8 @@ function showAll() {
   document.getElementById("code").classList.toggle("backward", currentFrame().back);
   redraw(document.getElementById("code"), showCode);
   updateCalls();
-  markMap();
+  if (mapState.alternative === state.alternative) markMap();
+  else buildMap();
   const tab = currentTab(), shows = { block: showBlock, array: showArray, wrong: showWrong };
   if (tab in shows) redraw(document.getElementById(tab), shows[tab]);
 }

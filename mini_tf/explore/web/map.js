@@ -54,6 +54,7 @@ function buildMap() {
   const map = recording().map;
   if (!map || !(map.blocks || []).length) return;
   if (mapState.open === null) mapState.open = openAtFirst();
+  mapState.alternative = state.alternative;
   const edges = [map, ...allBlocks().map(([, block]) => block)].flatMap((block) => block.edges || []);
   const up = widthsOf(edges.map(([, , , ref]) => normOf(ref) || 0)), down = widthsOf(edges.map((edge) => normOf(edge[4]) || 0));
   for (const block of [map, ...allBlocks().map(([, one]) => one)]) Object.assign(block, { blocks: block.blocks || [], edges: block.edges || [] });
@@ -82,7 +83,7 @@ function drawSides(group, picture) {
     const array = (block.gives || []).map((ref) => arrayOf(ref)).find(Boolean), down = sentDown(block);
     if (array) group.append(smallPicture(array, left, y, "what it gives"));
     if (down) group.append(smallPicture(arrayOf(down[1]), right, y, `the gradient ${down[0]}`));
-    group.append(drawn("text", { x: says, y: y + 16, class: "happens" }, whatHappens(block)));
+    group.append(drawn("text", { x: says, y: y + 16, class: "happens" }, other() && differs(block) ? howWrong(block) : whatHappens(block)));
   }
   for (const { y, sizes, together } of mapState.forks) group.append(drawn("text", { x: says, y: y + 4, class: "happens" }, `adds up: ${sizes.map((size) => written(size, 2)).join(" and ")}${together === null ? "" : ` give ${written(together, 2)}`}`));
 }
@@ -250,6 +251,12 @@ function markMap() {
 function differs(block) {
   const frame = recording().frames[block.frame], flow = block.line === undefined ? flowOf(frame) : null;
   return Boolean(flow && flow.gradients && flow.gradients.some((one) => one.right !== null));
+}
+
+/* "wrong by 35 %": the gradient that it sends down with the chosen backward */
+function howWrong(block) {
+  const { ref, right } = flowOf(recording().frames[block.frame]).gradients.filter((one) => one.right !== null).map((one) => ({ ref: one.array.ref, right: one.right }))[0];
+  return differenceText(ref, right).replace("≠", "wrong");
 }
 
 /* The innermost block on the map that the current line belongs to. */
