@@ -113,7 +113,7 @@ def test_the_story_goes_from_the_loss_to_a_word(mapped, exploration):
     count = len(titles)
     assert count == 11
     assert [title.split(" · ")[0] for title in titles] == [f"{i} of {count}" for i in range(1, count + 1)]
-    for words in ("p − y", "readout", "layer norm", "splits", "Attention", "dA", "dS", "Three ways", "one word", "Change one"):
+    for words in ("How wrong", "p − y", "readout", "layer norm", "splits", "Attention", "dA", "dS", "Three ways", "one word", "Change one"):
         assert any(words in title for title in titles), words
     assert all(1 <= len(re.findall(r"[.!?:](?: |$)", says)) <= 6 for says in sentences)
     assert mapped.evaluate("location.hash") == f"#step={count}"
@@ -131,11 +131,11 @@ def test_the_numbers_of_the_story_are_the_arrays(mapped):
       const rows = (ref) => { const a = arrayOf(ref); return Array.from(a.values.slice(about.row * a.shape[2], (about.row + 1) * a.shape[2])); };
       const readout = recording().map.blocks[4];
       return { row: about.row, id: about.id, logits: rows(about.loss.takes[0][1]), dlogits: rows(about.loss.gradients.logits), rows: about.rows,
-        dx: rows(readout.gradients.x), guess: says("A wrong guess"), loss: says("At the loss"), readout: says("Through the readout") };
+        dx: rows(readout.gradients.x), guess: says("How wrong"), loss: says("At the loss"), readout: says("Through the readout") };
     }""")
     z = np.array(found["logits"])
     p = np.exp(z - z.max()) / np.exp(z - z.max()).sum()
-    assert f"{100 * p[found['id']]:.2g} %".replace(".0 ", " ") in found["guess"]
+    assert f"a probability of {100 * p[found['id']]:.2g} %" in found["guess"]
     assert f"= {-np.log(p[found['id']]):.3g}" in found["guess"]
     expected = (p[found["id"]] - 1) / found["rows"]
     assert found["dlogits"][found["id"]] == pytest.approx(expected, rel=1e-4)

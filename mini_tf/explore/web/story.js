@@ -31,10 +31,11 @@ function largest(values) {
 }
 
 function percent(share) {
-  return `${share >= 0.1 || share === 0 ? Math.round(100 * share) : written(100 * share, 2)} %`;
+  return `${written(100 * share, share > 0.99 && share < 1 ? 4 : 2)} %`;
 }
 
-/* What the story is about: the loss, its rows, and the word with the largest loss; if possible one with two before it. */
+/* What the story is about: the loss, its rows, and the word with the largest loss; or one with two before it, whose loss is
+   at least half as large. */
 function subject() {
   const [key, loss] = blocksLike(/^cross_entropy$/)[0] || [];
   if (!loss || !loss.gradients.logits) return null;
@@ -46,7 +47,8 @@ function subject() {
   const labels = [page.labels.word, page.words].find((some) => some && Array.from(some).length === asked.length) || [];
   const rows = asked.map((id, row) => [row, id, id < 0 ? undefined : probability(row, id)]).filter(([, , p]) => p !== undefined);
   if (!rows.length) return null;
-  const words = rows.filter(([row]) => row > 1 && /\p{L}/u.test(labels[row] || "")), [row, id, right] = (words.length ? words : rows).reduce((worst, one) => (one[2] < worst[2] ? one : worst));
+  const worst = (some) => some.reduce((one, other) => (other[2] < one[2] ? other : one)), words = rows.filter(([row]) => row > 1 && /\p{L}/u.test(labels[row] || ""));
+  const first = worst(rows), best = words.length ? worst(words) : first, [row, id, right] = Math.log(best[2]) < 0.5 * Math.log(first[2]) ? best : first;
   return { key, loss, dlogits, row, id, right, counted, classes, probability, rows: asked.length, words: Array.from(labels) };
 }
 
@@ -89,7 +91,7 @@ function stepOfProbability(about) {
   const { key, loss, dlogits, row, id, right, probability, classes } = about;
   const others = [...Array(classes).keys()].map((j) => [j, j === id ? undefined : probability(row, j)]).filter(([, p]) => p !== undefined);
   const [wrong, p] = largest(others), where = ofWord(about, " after "), thing = page.labels.class ? "class" : "word";
-  return { title: "A wrong guess", key, name: "logits", ref: loss.takes[0][1], entry: entryAt(dlogits, row, wrong, classes),
+  return { title: "How wrong was the guess?", key, name: "logits", ref: loss.takes[0][1], entry: entryAt(dlogits, row, wrong, classes),
     says: `The right ${thing}${where} is ${wordOf(id)}, and the model gives it a probability of ${percent(right)}; it gives ${percent(p)} to ${wordOf(wrong)}. The loss is −ln ${written(right, 3)} = ${written(-Math.log(right), 3)}${about.rows > 1 ? ", here one of the largest of this text" : ""}: let us follow what it sends back.` };
 }
 
