@@ -9,7 +9,9 @@ import mini_tf
 from mini_tf.explore.arrays import Axes, Store
 from mini_tf.explore.comparison import Alternative
 from mini_tf.explore.dataflow import dataflow
+from mini_tf.explore.folding import joined, without_notes_to_tools
 from mini_tf.explore.recording import Frame, Recorder
+from mini_tf.explore.sheets import Sheet
 from mini_tf.kernels import reference_only
 from mini_tf.layers import Layer
 from mini_tf.pages import highlighted
@@ -35,6 +37,8 @@ class PageData:
         self.store = Store(axes)
         self.sheets: list[dict[str, Any]] = []
         self.numbers: dict[tuple[str, int], int] = {}    # (path, first line) of a sheet -> its number
+        self.folded: list[Sheet] = []                    # by number
+        self.needed: dict[str, set[int]] = {}            # {path: lines that made an array, or failed}
 
     def record(
         self, run: Callable[[Callable[[], None]], Any], with_parts: bool = True,
@@ -58,7 +62,7 @@ class PageData:
             {
                 "sheet": self._sheet(frame.written) if frame.number in with_sheets else None,
                 "parent": frame.parent and frame.parent.number, "line": frame.line,
-                "back": frame.is_backward, "maker": frame.maker and frame.maker.number,
+                "own": frame.own, "back": frame.is_backward, "maker": frame.maker and frame.maker.number,
                 "at": names.get(id(frame.owner), ""), "name": frame.written.name, "arguments": frame.arguments,
                 "error": frame.error, "shown": frame.number in shown,
             }
@@ -70,6 +74,9 @@ class PageData:
             for line in recorder.lines if line.frame.number in shown
         ]  # fmt: skip
         flow = dataflow(recorder, self.store, shown, names).data()
+        for line in recorder.lines:
+            if line.error or any(isinstance(ref, int) for _, ref, _ in line.made):
+                self.needed.setdefault(line.frame.sheet.path, set()).update(range(line.first, line.last + 1))
         failed = next((line.error for line in recorder.lines if line.error), "") if recorder.error else ""
         return {"label": label, "frames": frames, "lines": lines, "map": flow, "stopped": failed} | more
 
@@ -98,10 +105,11 @@ class PageData:
         key = sheet.path, sheet.first
         if key not in self.numbers:
             self.numbers[key] = len(self.sheets)
+            self.folded.append(sheet)
             self.sheets.append({
-                "title": sheet.title, "file": sheet.file, "first": sheet.first, "formula": sheet.formula,
-                "summary": sheet.summary,
-                "lines": highlighted("\n".join(sheet.source)), "doc": sheet.docstring,
+                "title": sheet.title, "file": sheet.file, "first": sheet.first, "formulas": sheet.formulas,
+                "text": sheet.text, "summary": sheet.summary,
+                "lines": highlighted("\n".join(map(without_notes_to_tools, sheet.source))),
                 "op": Path(sheet.path).parent == ROOT / "ops",
             })  # fmt: skip
         return self.numbers[key]
@@ -110,6 +118,10 @@ class PageData:
         """All that the page's script reads."""
         axes = self.store.axes
         labels = {kind: names for kind, names in axes.labels.items() if kind != "example"}
+        for sheet, shown in zip(self.folded, self.sheets):
+            folded = joined(sheet.folds, self.needed.get(sheet.path, ()), sheet.source, sheet.first)
+            short = [{"short": highlighted(one.short)[0], "head": one.head} if one.short else {} for one in folded]
+            shown["folds"] = [{"first": one.first, "last": one.last, "says": one.says} | more for one, more in zip(folded, short)]
         return {"sheets": self.sheets, "arrays": self.store.arrays, "recordings": recordings, "labels": labels} | more
 
 

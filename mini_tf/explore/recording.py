@@ -14,6 +14,7 @@ the names that the line assigns to are looked up in the function's own variables
 
 import ast
 import inspect
+import re
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from mini_tf.explore.arrays import Reference, Store
 from mini_tf.explore.evaluating import is_array
 from mini_tf.explore.parts import PartFinder, Parts
 from mini_tf.explore.sheets import Sheet, WrittenCode, written_code
+from mini_tf.layers import Parameter
 
 import numpy as np
 
@@ -54,6 +56,7 @@ class Frame:
     frame: FrameType | None = None   # Python's frame, while it runs
     maker: "Frame | None" = None     # the call in which the function was defined; of a method backward, of its forward
     arguments: list[Named] = field(default_factory=list)
+    own: list[Named] = field(default_factory=list)       # the parameters of its owner that its code names: self.W
     variables: dict[str, Any] = field(default_factory=dict)          # {name: value} when it ended
     error: str = ""                  # what it raised, or let through
     run_inside: set[Any] = field(default_factory=set)    # keys of the functions defined in it that have run
@@ -135,6 +138,8 @@ class Recorder:
             variables["self"] if "self" in names else None, frame, self._maker(written, variables),
         )  # fmt: skip
         call.arguments = [one for name in names for one in self._named(name, variables[name])]
+        own = [(name, getattr(call.owner, "__dict__", {}).get(name[5:])) for name in sorted(written.sheet.own)]
+        call.own = [(name, self.store.refer(value.data)) for name, value in own if isinstance(value, Parameter)]
         self.calls_of.setdefault(written.key, []).append(call)
         self.frames.append(call)
         self.open.append(call)
@@ -258,8 +263,10 @@ class Recorder:
         return found
 
     def _names_of_returned(self, call, elements):
-        """Names for what is returned: its own, or of gradients d and the name of the argument."""
+        """Names for what is returned: its own; of gradients d and the argument's; y, where the backward takes dy."""
         arguments, names = self._arguments_of_forward(call, len(elements)), []
+        upstream = [name for _, one in elements if inspect.isfunction(one) for name in inspect.getargs(one.__code__).args[:1]]
+        result = next((name[1:] for name in upstream if re.fullmatch("d.+", name)), "returned")
         for place, (part, one) in enumerate(elements):
             if isinstance(part, ast.Name):
                 names.append(part.id)
@@ -267,7 +274,7 @@ class Recorder:
                 names.append(f"d{arguments[place]}")
             else:
                 shown = sum(not callable(one) for _, one in elements)
-                names.append("returned" if shown == 1 else f"returned {place + 1}")
+                names.append(result if shown == 1 else f"returned {place + 1}")
         return names
 
     def _arguments_of_forward(self, call, count):

@@ -2,13 +2,17 @@
 
 import ast
 import inspect
+import re
 from functools import cached_property
 from types import CodeType
 from typing import Any
 
+from mini_tf.explore.folding import folds
+from mini_tf.explore.formulas import explained
 from mini_tf.gradcheck.source import first_line, text_of
 from mini_tf.places import place
 
+FORWARD = "__call__", "forward", "fwd", "loss"
 FOUND: dict[tuple[str, CodeType], "WrittenCode | None"] = {}         # by file; None if its source cannot be had
 
 
@@ -19,8 +23,9 @@ class Sheet:
     file       relative, "mini_tf/ops/normalization.py";  first: the number of its first line in the file
     source     its lines
     summary    the first paragraph of its class's docstring, or of its own
-    formula    the docstring's text without its source: the function's own, or its class's
-    docstring  (first, last) line of it, or None
+    names      the names in it, and of attributes of self: {"x", "dx", "self.W"}
+    formulas   of its docstring, or else of its class's, typeset;  text: what else its docstring says
+    folds      lines that are not needed to follow what it computes
     """
 
     def __init__(self, text: str, path: str, node: Any, owner: ast.ClassDef | None):
@@ -30,11 +35,17 @@ class Sheet:
         self.file = place(path, 0).rpartition(":")[0]
         name = getattr(node, "name", "lambda")
         self.title = name if owner is None else owner.name if name == "__call__" else f"{owner.name}.{name}"
-        self.docstring = _docstring_lines(node)
-        own = ast.get_docstring(node) if isinstance(node, ast.FunctionDef) else None
-        of_class = ast.get_docstring(owner) if owner is not None else None
-        self.formula = _formula(own or of_class or "")
-        self.summary = (of_class or own or "").split("\n\n")[0].strip()
+        self.names, self.folds = _names(node), folds(node, text)
+        self.own = [name for name in self.names if name.startswith("self.")]
+        own, of_class = (
+            _without_source(ast.get_docstring(one) or "") if isinstance(one, (ast.FunctionDef, ast.ClassDef)) else ""
+            for one in (node, owner)
+        )
+        self.summary = (of_class or own).split("\n\n")[0]
+        is_its_class = owner is not None and _computes_what_its_class_says(name, self.names, owner)
+        said = [explained(doc, self.names) for doc in (own, of_class if is_its_class else "") if doc]
+        self.text: str = said[0].text if said else ""
+        self.formulas: list[str] = next((one.formulas for one in said if one.formulas), [])
 
 
 class WrittenCode:
@@ -129,14 +140,30 @@ def _add(found, lines, statement):
         found.setdefault(line, []).append(statement)
 
 
-def _docstring_lines(node):
-    body = getattr(node, "body", None)
-    first = body[0] if isinstance(body, list) and body else None
-    is_text = isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str)
-    return (first.lineno, first.end_lineno) if is_text else None
+def _names(node):
+    """The names in a function's code, "self.W" of an attribute of self; and those of what it and its backward return"""
+    names, arguments = set(), [one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)]
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name):
+            names.add(one.id)
+        elif isinstance(one, ast.arg):
+            names.add(one.arg)
+        elif isinstance(one, ast.Attribute) and ast.unparse(one.value) == "self":
+            names.add(f"self.{one.attr}")
+        elif isinstance(one, (ast.FunctionDef, ast.Lambda)) and one is not node:         # dy → dx: y is returned, then dx
+            names |= {re.sub("^d(?=.)", "", first.arg) for first in one.args.args[:1]} | {f"d{name}" for name in arguments}
+    return names
 
 
-def _formula(doc):
+def _computes_what_its_class_says(name, names, owner):
+    """True for forward and loss, and for a method with a backward that the forward calls, such as across"""
+    if name in FORWARD:
+        return True
+    called = [_names(one) for one in owner.body if isinstance(one, ast.FunctionDef) and one.name in FORWARD]
+    return any(f"self.{name}" in one for one in called) and any(one.endswith("backward") for one in names)
+
+
+def _without_source(doc):
     """A docstring without its source and its example"""
     lines = (line for line in doc.split("\n") if not line.lstrip().startswith(("Source:", "Example:")))
     return "\n".join(lines).strip()

@@ -14,10 +14,10 @@ from numpy.typing import DTypeLike
 
 
 class MultiHeadAttention(Layer):
-    """Y = Σ_h A^h·(Z·V^h)·W^h,   A^h = softmax(scale·(X·Q^h)·(Z·K^h)ᵀ);   X (B, Tq, n), Z (B, Tk, n) → Y (B, Tq, n)
+    """y = Σ_h A^h·V^h·W^h,   A^h = softmax(scale·Q^h·(K^h)ᵀ),   Q^h = x·W_Q^h,   K^h = z·W_K^h,   V^h = z·W_V^h
 
-    Self-attention, attention(x): Z = X. Attention between two sequences, attention.across(x, z): each word of X takes
-    a weighted mean of the words of Z, another sequence of any length.
+    x (B, Tq, n), z (B, Tk, n) → y (B, Tq, n). In self-attention, attention(x), z is x. In attention.across(x, z), each
+    word of x takes a weighted mean of the words of z, another sequence of any length.
 
     The matrices of all H heads are stacked: side by side in query, key, value (n, H·m), below each other in output
     (H·m, n). So one product serves all heads, and the output's product sums over them.
@@ -26,7 +26,7 @@ class MultiHeadAttention(Layer):
     four products has a bias added. (The key's changes nothing: it shifts all scores of a query alike.)
     G: heads of keys and values, each of which serves H/G heads of queries, see ops.grouped_attention; by default H.
     With rotary, a base of frequencies such as 10000, queries and keys are rotated by their positions: see ops.rotary.
-    cache: KVCache of the words before Z. The queries of X see them too, and the keys and values of Z are added.
+    cache: KVCache of the words before z. The queries of x see them too, and the keys and values of z are added.
     It is for generating a text word by word; the backward does not reach the words in it.
     Source: ESE-2000 Lab 6, equations (13) and (14), without biases; Vaswani et al. 2017, arXiv:1706.03762, section 3.2
     """

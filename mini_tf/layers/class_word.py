@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 
 class ClassWord(Layer):
-    """y = [v, x_1, …, x_T];  x (B, T, n), v (n,) learned → y (B, T + 1, n),   dx = dy_1…T,   dv = Σ dy_0 over the batch
+    """y = [v, x_1, …, x_T];  x (B, T, n), v (n,) learned → y (B, T + 1, n),   dx_t = dy_t,   dv = Σ dy_0 over the batch
 
     The word [CLS] of BERT: it stands before every text and means nothing by itself. Its vector after the last layer is
     what it has gathered from the others, and stands for the whole text.

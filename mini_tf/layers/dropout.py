@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Dropout(Layer):
-    """y = x·keep/(1 − rate) while training, y = x otherwise;  x (…) → y (…)
+    """y = x·keep/(1 − rate)  while training, otherwise  y = x;  x (…) → y (…)
 
     Passing a random generator means training: layer(x, rng). There is no switch to forget.
     """

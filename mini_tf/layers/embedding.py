@@ -11,7 +11,7 @@ ABSENT = -1
 
 
 class Embedding(Layer):
-    """x = table[ids];  ids (…) int → x (…, n).  The id ABSENT = −1 stands for no word: a vector of zeros.
+    """x = table[ids];  ids (…) int → x (…, n).  The id ABSENT, −1, stands for no word: a vector of zeros.
 
     `table` (c, n) is the array of initial word vectors: eigenvector embeddings, or random ones. The layer trains a copy
     of it. With trainable=False the vectors stay fixed, as in the lab, and no gradient is computed for them.

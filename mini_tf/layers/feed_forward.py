@@ -19,7 +19,7 @@ ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Backward]]] = {
 class FeedForward(Layer):
     """y = σ(x·W₁ + b₁)·W₂ + b₂;  x (…, n) → y (…, n), with f hidden units;  σ is one of ACTIVATIONS
 
-    With activation="swiglu", as in Llama, each hidden unit has a gate: y = (silu(x·W_g + b_g)∘(x·W₁ + b₁))·W₂ + b₂.
+    With "swiglu", as in Llama, each hidden unit has a gate:   y = (silu(x·W_g + b_g)∘(x·W₁ + b₁))·W₂ + b₂.
     W₂ starts at 0, so that at first y = 0. With bias=False there is no b.
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation (2); Shazeer 2020, arXiv:2002.05202 (SwiGLU)
     """

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 
 def positional_encoding(T: int, n: int, frequencies: ArrayLike) -> Array:
-    """P (T, n):  p_t,2i−1 = cos(2π·α_i·t/T),   p_t,2i = sin(2π·α_i·t/T),   columns from 1, t from 0, i = 1 … n/2
+    """P (T, n):  P_{t,2i−1} = cos(2π·α_i·t/T),   P_{t,2i} = sin(2π·α_i·t/T),   columns from 1, t from 0,   i = 1 … n/2
 
     frequencies: the n/2 numbers α_i, in turns per history of T words.
     Raises UserError for an odd n, and unless there are n/2 finite frequencies.
@@ -59,7 +59,7 @@ FREQUENCIES = {"geometric": geometric_frequencies, "fourier": fourier_frequencie
 
 
 def distance_bias(T: int, H: int, queries: int | None = None) -> Array:
-    """bias_hij = −s_h·(i − j) for query i, key j ≤ i,   s_h = 2^(−8·h/H), h = 1 … H:  (H, T, T)
+    """bias_hij = −s_h·(i − j),   for query i and key  j ≤ i,   s_h = 2^(−8·h/H), h = 1 … H:  (H, T, T)
 
     Added to the scores, it makes a head attend less to words farther back. Each head has its own rate: one sees a few
     words, another the whole history. No other encoding of positions is needed.
@@ -73,7 +73,7 @@ def distance_bias(T: int, H: int, queries: int | None = None) -> Array:
 
 
 class PositionalEncoding(Layer):
-    """y = x + scale·P;  x (B, T, n) → y (B, T, n), and dx = dy.
+    """y = x + scale·P,   dx = dy;   x (B, T, n) → y (B, T, n)
 
     frequencies: "geometric", "fourier", or the n/2 numbers themselves. P's entries are of size 1; `scale` brings them
     to the size of the word vectors, so that neither drowns the other.

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 
 class Recurrent(Layer):
-    """h_t = f(x_t·Wx + h_{t−1}·Wh + b);  x (B, T, n) → the states h_1 … h_T (B, T, k);  f = tanh or relu
+    """h_t = f(x_t·Wx + h_{t−1}·Wh + b);  x (B, T, n) → the states h_1 … h_T (B, T, k);  f is tanh or relu
 
     The first state is h_0, which is learned, or `state` (B, k), a constant: no gradient flows back beyond it.
     Wh starts as a random orthogonal matrix, which neither shrinks nor stretches the state.

@@ -22,7 +22,7 @@ DecoderCache = tuple[KVCache, KVCache]                   # of the words written 
 
 
 class TransformerLayer(Layer):
-    """x ← x + σ(attention(x)),   then, with f, x ← x + σ(feed-forward(x));   x (B, T, n) → y (B, T, n)
+    """x ← x + σ(attention(x)),   then, with f,   x ← x + σ(feed-forward(x));   x (B, T, n) → y (B, T, n)
 
     relu      σ is relu, as in the lab: X_ℓ = X_{ℓ−1} + relu(Y); otherwise σ(y) = y
     norm      None; "after": each sum is normalized, x ← norm(x + σ(…)); "before": each branch reads a normalized x,
@@ -123,7 +123,7 @@ def gpt_layers(
 
 
 class DecoderLayer(TransformerLayer):
-    """x ← x + attention(x),   x ← x + attention across (x, z),   x ← x + feed-forward(x);   x (B, T, n), z (B, S, n)
+    """x ← x + attention(x),   x ← x + across(x, z),   x ← x + feed-forward(x);   x (B, T, n), z (B, S, n)
 
     The words of x see, besides each other, the words of another sequence z, the encoder's output: y (B, T, n), and the
     gradients dx and dz. Norms, dropout and f are TransformerLayer's; each of the three branches has its own norm.

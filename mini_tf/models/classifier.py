@@ -49,7 +49,7 @@ POOLS = {
 
 
 class Classifier(EmbeddingModel, Layer):
-    """logits = norm(e)·A + b,   e the vector of a text: pooled from Φ(X), then in blocks e ← e + feed-forward(norm(e))
+    """logits = norm(e)·A + b,   e the vector of a text: pooled from Φ(X), then in blocks  e ← e + feed-forward(norm(e))
 
     embeddings (c, n)    initial word vectors E
     classes              the number of classes
@@ -167,7 +167,7 @@ class Classifier(EmbeddingModel, Layer):
 
 
 def _mean(Phi: Array, present: Array) -> tuple[Array, Backward]:
-    """e = mean of Φ_t over the words present: if padding counted, it would pull short texts towards its vector"""
+    """e = mean(Φ_t) over the words present: if padding counted, it would pull short texts towards its vector"""
     e, pool_backward = ops.mean_pool(Phi, to_device_of(present, Phi))
     return e, lambda de: pool_backward(de)[0]
 

@@ -23,7 +23,7 @@ ACTIVATIONS = {"tanh": ops.tanh, "relu": ops.relu}
 
 
 class FixedWindowModel(WindowModel):
-    """logits = h·U + b₂,   h = f(e·W + b₁),   e = the vectors x_1 … x_T of the last T words, composed;   f tanh or relu
+    """logits = h·U + b₂,   h = f(e·W + b₁),   e the vectors x_1 … x_T of the last T words, composed;   f tanh or relu
 
     embeddings (c, n)    initial word vectors
     frequencies (c,)     counts of the words in the training text: b₂ starts at their log frequencies; equal by default

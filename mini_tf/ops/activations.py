@@ -12,7 +12,7 @@ def relu(x: Array) -> tuple[Array, Backward]:
     """y = max(x, 0)
 
     x (…)  →  y (…)
-    dx = dy where x > 0, else 0.  At the kink x = 0 the gradient is taken to be 0.
+    dx = dy where x > 0, else 0;   at the kink, too, the gradient is taken to be 0
     """
     xp = array_module(x)
     on = x > 0
@@ -25,7 +25,7 @@ def relu(x: Array) -> tuple[Array, Backward]:
 
 @op("x (…), y (…)")
 def residual_relu(x: Array, y: Array) -> tuple[Array, Backward]:
-    """z = x + max(y, 0), the residual step of the lab's transformer: X_ℓ = X_{ℓ−1} + σ(Σ_h Y_ℓ^h)
+    """z = x + max(y, 0),   the residual step of the lab's transformer:   X_ℓ = X_{ℓ−1} + σ(Σ_h Y_ℓ^h)
 
     x (…), y (…)  →  z (…)
     dx = dz,   dy = dz where y > 0, else 0.  Whatever y is, the gradient reaches x by the skip connection.
@@ -79,8 +79,8 @@ def gelu(x: Array, approximate: bool = False) -> tuple[Array, Backward]:
     x (…)  →  y (…)
     dx = dy·(Φ(x) + x·φ(x)),   φ(x) = exp(−x²/2)/√(2π)
 
-    With approximate=True, Φ is replaced by ½·(1 + tanh u), u = √(2/π)·(x + 0.044715·x³), and φ by its derivative
-    ½·(1 − tanh² u)·u′.
+    With `approximate`:   Φ(x) = ½·(1 + tanh u),   u = √(2/π)·(x + 0.044715·x³),
+    and φ is its derivative,   φ(x) = ½·(1 − tanh² u)·u′
     Source: Hendrycks, Gimpel 2016, arXiv:1606.08415; CMU 10-417 HW3a, question 2
     """
     xp = array_module(x)

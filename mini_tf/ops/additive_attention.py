@@ -16,11 +16,11 @@ def additive_attention(
     query (…, Tq, m), key (…, Tk, m), value (…, Tk, d), v (m,), mask bool, True where query i may see key j, broadcast
     against (…, Tq, Tk)  →  Y (…, Tq, d)
 
-    dA = dY·Vᵀ,   dV = Aᵀ·dY                                       differentiate Y = A·V
-    dS = A·(dA − Σ_j A_j·dA_j), in each row                        A = softmax(S)
-    dv = Σ_ij dS_ij·H_ij,   dH_ij = dS_ij·v                        S = H·v
-    dQ_i = Σ_j dH_ij·(1 − H_ij²),   dK_j = Σ_i dH_ij·(1 − H_ij²)   H = tanh(Q + K)
-    None for the mask
+    dA = dY·Vᵀ,   dV = Aᵀ·dY                                       from  Y = A·V
+    dS = A·(dA − Σ_j A_j·dA_j), in each row                        from  A = softmax(S)
+    dv = Σ_ij dS_ij·H_ij,   dH_ij = dS_ij·v                        from  S = H·v
+    dQ_i = Σ_j dH_ij·(1 − H_ij²),   dK_j = Σ_i dH_ij·(1 − H_ij²)   from  H = tanh(Q + K)
+    None for the mask.  Q, K, V, S are `query`, `key`, `value`, `scores`
 
     H has (…, Tq, Tk, m) entries, m times as many as the scores: what ops.attention computes by one matrix product, and
     why that one is faster. A query that may see no key gets a row of zeros.

@@ -16,10 +16,10 @@ def attention(
     query (…, Tq, m), key (…, Tk, m), value (…, Tk, d), mask bool, True where query i may see key j, and bias, both
     broadcast against (…, Tq, Tk)  →  Y (…, Tq, d)
 
-    dA = dY·Vᵀ,   dV = Aᵀ·dY                                       differentiate Y = A·V
-    dS = A·(dA − Σ_j A_j·dA_j), in each row                        A = softmax(S)
-    dQ = scale·dS·K,   dK = scale·dSᵀ·Q,   dbias = Σ dS            S = scale·Q·Kᵀ + bias
-    None for the mask
+    dA = dY·Vᵀ,   dV = Aᵀ·dY                                       from  Y = A·V
+    dS = A·(dA − Σ_j A_j·dA_j), in each row                        from  A = softmax(S)
+    dQ = scale·dS·K,   dK = scale·dSᵀ·Q,   dbias = Σ dS            from  S = scale·Q·Kᵀ + bias
+    None for the mask.  Q, K, V, S are `query`, `key`, `value`, `scores`
 
     A query that may see no key gets a row of zeros: there is none (Tk = 0), the mask is False for all of them, or the
     bias is −∞ for all of them. The lab's attention has scale 1; Vaswani's has 1/√m, which keeps the scores of long

@@ -11,7 +11,7 @@ def embedding(table: Array, ids: Array, absent: int | None = None) -> tuple[Arra
     """x = table[ids], the same as onehot(ids)·table without the multiplications by zero
 
     table (c, n), ids (…) int  →  x (…, n)
-    dtable[i] = Σ dx over all places where word i occurs:  onehot(ids)ᵀ·dx;   None for the ids
+    dtable[i] = Σ dx over all places where word i occurs:   dtable = onehot(ids)ᵀ·dx;   None for the ids
 
     A word that occurs twice gets the sum of both gradients. Where the id is `absent`, there is no word: x is 0, and dx
     is ignored. Raises ValueError for other ids outside 0 … c − 1.

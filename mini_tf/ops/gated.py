@@ -18,8 +18,8 @@ def lstm(
     [a_i a_f a_g a_o] = x_t·Wx + h_{t−1}·Wh + b;   i = σ(a_i),  f = σ(a_f),  g = tanh(a_g),  o = σ(a_o)
     x (B, T, n), h0 and c0 (B, k), Wx (n, 4k), Wh (k, 4k), b (4k,)  →  hc (2, B, T, k), the states h and the cells c
     present (B, T): where it is False, the word is padding, and h and c stay as they are.
-    Backward through time, from t = T down, with dh and dc the gradients that reach h_t and c_t from above and from step
-    t + 1:   do = dh·tanh(c_t),   dc += dh·o·(1 − tanh²(c_t)),   di = dc·g,   df = dc·c_{t−1},   dg = dc·i,
+    Backward through time; dh and dc are the gradients that reach h_t and c_t from above and from step t + 1:
+    do = dh·tanh(c_t),   dc += dh·o·(1 − tanh²(c_t)),   di = dc·g,   df = dc·c_{t−1},   dg = dc·i,
     da_i = di·i·(1 − i),   da_f = df·f·(1 − f),   da_g = dg·(1 − g²),   da_o = do·o·(1 − o),
     dc_{t−1} = dc·f,   dh_{t−1} = da·Whᵀ,   dx_t = da·Wxᵀ,
     dWx = Σ_t x_tᵀ·da,   dWh = Σ_t h_{t−1}ᵀ·da,   db = Σ_t da;   None for present
@@ -74,7 +74,7 @@ def gru(
     r = σ(a_r + u_r),   z = σ(a_z + u_z),   g = tanh(a_g + r·(u_g + b_g))
     x (B, T, n), h0 (B, k), Wx (n, 3k), Wh (k, 3k), b (3k,), b_g (k,)  →  h (B, T, k), the states h_1 … h_T
     present (B, T): where it is False, the word is padding, and h stays as it is.
-    Backward through time, from t = T down, with dh the gradient that reaches h_t from above and from step t + 1:
+    Backward through time; dh is the gradient that reaches h_t from above and from step t + 1:
     dz = dh·(h_{t−1} − g),   dg = dh·(1 − z),   da_g = dg·(1 − g²),   du_g = da_g·r,   dr = da_g·(u_g + b_g),
     da_r = du_r = dr·r·(1 − r),   da_z = du_z = dz·z·(1 − z),
     dh_{t−1} = dh·z + du·Whᵀ,   dx_t = da·Wxᵀ,

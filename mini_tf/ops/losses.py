@@ -12,10 +12,10 @@ from mini_tf.types import Array, Backward, Gradients
 def cross_entropy(
     logits: Array, targets: Array, ignore: int | None = None, smoothing: float = 0.0
 ) -> tuple[float, Backward]:
-    """loss = mean over rows of −Σ_i q_i·log softmax(logits)_i in nats,   q = (1 − ε)·onehot(target) + ε/c
+    """loss = mean(−Σ_i q_i·log p_i) over rows, in nats,   p = softmax(logits),   q = (1 − ε)·onehot(target) + ε/c
 
-    logits (…, c), targets (…) int  →  loss, a scalar;   ε is smoothing: with ε = 0, −log softmax(logits)[target]
-    dlogits = dloss·(softmax(logits) − q) / rows;   None for the targets
+    logits (…, c), targets (…) int  →  loss, a scalar;   ε is `smoothing`: at 0, the loss is −log p[target]
+    dlogits = dloss·(p − q) / rows;   None for the targets
 
     Rows whose target is `ignore` do not count, neither in the mean nor in the gradient.
     Label smoothing, ε > 0, leaves every word a little probability, and so keeps the logits from growing forever.
@@ -59,7 +59,7 @@ def cross_entropy(
 
 @op("prediction (…), target (…)")
 def mse(prediction: Array, target: Array) -> tuple[float, Backward]:
-    """loss = mean of (prediction − target)² over all entries
+    """loss = mean((prediction − target)²) over all entries
 
     prediction (…), target (…)  →  loss, a scalar
     dprediction = dloss·2·(prediction − target)/entries,   dtarget = −dprediction

@@ -11,13 +11,13 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[
     """y = γ·x̂ + β,   x̂ = (x − μ)·r,   r = 1/√(σ² + ε);   μ and σ² are mean and variance over the last axis
 
     x (…, n), gamma (n,), beta (n,)  →  y (…, n)
-    With g = dy·γ, the gradient of x̂:   dx = r·g − r·mean(g) − r·x̂·mean(g·x̂)
+    dx = r·g − r·mean(g) − r·x̂·mean(g·x̂),   g = dy·γ, the gradient of x̂;   x̂ is `normal`
 
         r·g               through x, in x − μ
         r·mean(g)         through μ, which each entry of the row moves:   ∂μ/∂x_j = 1/n
         r·x̂·mean(g·x̂)     through r, likewise:   ∂r/∂x_j = −r²·x̂_j/n
 
-    dγ = Σ dy·x̂ and dβ = Σ dy differentiate y = γ·x̂ + β;   Σ over the leading axes
+    dγ = Σ dy·x̂,   dβ = Σ dy,   from  y = γ·x̂ + β;   Σ over the leading axes
 
     Raises ValueError for n = 0: there is no mean of no entries.
     Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450; ESE-2000 Lab 6, Task 6.11
@@ -42,7 +42,7 @@ def rms_norm(x: Array, gamma: Array, eps: float = 1e-5) -> tuple[Array, Backward
     """y = γ·x̂,   x̂ = x·r,   r = 1/√(mean(x²) + ε);   the mean over the last axis
 
     x (…, n), gamma (n,)  →  y (…, n)
-    With g = dy·γ, the gradient of x̂:   dx = r·g − r·x̂·mean(g·x̂),   dγ = Σ dy·x̂ over the leading axes
+    dx = r·g − r·x̂·mean(g·x̂),   dγ = Σ dy·x̂ over the leading axes;   g = dy·γ, the gradient of x̂;   x̂ is `normal`
 
     It is layer_norm without μ and β: as no mean is subtracted, the gradient has no term r·mean(g).
     Raises ValueError for n = 0: there is no mean of no entries.

@@ -29,10 +29,10 @@ def copied(weights: Array, words: Array, targets: Array) -> tuple[Array, Backwar
 
 @op("logits (…, c), gate (…), p_copy (…), targets (…) int")
 def mixture_cross_entropy(logits: Array, gate: Array, p_copy: Array, targets: Array) -> tuple[float, Backward]:
-    """loss = mean over rows of −ln p,   p = g·softmax(logits)[target] + (1 − g)·p_copy,   g = sigmoid(gate), in nats
+    """loss = mean(−ln p) over rows, in nats,   p = g·softmax(logits)[target] + (1 − g)·p_copy,   g = sigmoid(gate)
 
     logits (…, c), gate (…), p_copy (…), targets (…) int  →  loss, a scalar
-    With r = g·softmax(logits)[target]/p, the share of p that does not come from copying:
+    r = g·softmax(logits)[target]/p,   the share of p that does not come from copying
     dlogits = r·(softmax(logits) − onehot(target)),   dgate = g − r,   dp_copy = −(1 − g)/p,   each times dloss/rows;
     None for the targets
 

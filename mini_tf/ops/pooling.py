@@ -7,7 +7,7 @@ from mini_tf.types import Array, Backward, Gradients
 
 @op("x (…, T, n), mask (…, T) bool")
 def mean_pool(x: Array, mask: Array | None = None) -> tuple[Array, Backward]:
-    """y = mean over the words of a history, or over those where the mask is True
+    """y = mean(x) over the words of a history, or over those where the mask is True
 
     x (…, T, n), mask (…, T) bool  →  y (…, n)
     dx = dy/count at every word that counts, 0 elsewhere;   None for the mask
@@ -33,7 +33,7 @@ def mean_pool(x: Array, mask: Array | None = None) -> tuple[Array, Backward]:
 
 @op("x (…, T, n)")
 def sum_pool(x: Array) -> tuple[Array, Backward]:
-    """y = Σ over the words of a history
+    """y = Σ_t x_t over the words of a history
 
     x (…, T, n)  →  y (…, n)
     dx = dy at every word
@@ -50,7 +50,7 @@ def sum_pool(x: Array) -> tuple[Array, Backward]:
 
 @op("x (…, T, n)")
 def max_pool(x: Array) -> tuple[Array, Backward]:
-    """y = max over the words of a history, each of the n entries for itself
+    """y = max_t x_t over the words of a history, each of the n entries for itself
 
     x (…, T, n)  →  y (…, n)
     dx = dy at the word whose entry is the largest, 0 at the others
@@ -71,10 +71,10 @@ def max_pool(x: Array) -> tuple[Array, Backward]:
 
 @op("x (…, T, n)")
 def product_pool(x: Array) -> tuple[Array, Backward]:
-    """y = Π over the words of a history, each of the n entries for itself
+    """y = Π_t x_t over the words of a history, each of the n entries for itself
 
     x (…, T, n)  →  y (…, n)
-    dx_t = dy·Π_{s≠t} x_s = dy·(product of the words before t)·(product of the words after t)
+    dx_t = dy·Π_{s<t} x_s·Π_{s>t} x_s, the products of the words before t and of those after it
 
     The two products need no division, so entries of 0 are no exception. Raises ValueError for T = 0.
     Source: CS685, composition functions (element-wise operations)

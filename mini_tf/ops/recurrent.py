@@ -15,12 +15,12 @@ ACTIVATIONS: dict[str, tuple[Callable[..., Array], Callable[..., Array]]] = {  #
 
 @op("x (B, T, n), h0 (B, k), Wx (n, k), Wh (k, k), b (k)")
 def rnn(x: Array, h0: Array, Wx: Array, Wh: Array, b: Array, activation: str = "tanh") -> tuple[Array, Backward]:
-    """h_t = f(a_t),   a_t = x_t·Wx + h_{t−1}·Wh + b,   t = 1 … T;   f = tanh or relu
+    """h_t = f(a_t),   a_t = x_t·Wx + h_{t−1}·Wh + b,   t = 1 … T;   f is tanh or relu
 
     x (B, T, n), h0 (B, k), Wx (n, k), Wh (k, k), b (k,)  →  h (B, T, k), the states h_1 … h_T
-    Backward through time, from t = T down, with dh_t the gradient that reaches h_t from above and from step t + 1:
+    Backward through time; dh_t is the gradient that reaches h_t from above and from step t + 1:
     da_t = dh_t·f′(a_t),   dx_t = da_t·Wxᵀ,   dh_{t−1} += da_t·Whᵀ,
-    dWx = Σ_t x_tᵀ·da_t,   dWh = Σ_t h_{t−1}ᵀ·da_t,   db = Σ_t da_t;   f′ = 1 − h² for tanh, 1 where h > 0 for relu
+    dWx = Σ_t x_tᵀ·da_t,   dWh = Σ_t h_{t−1}ᵀ·da_t,   db = Σ_t da_t;   of tanh  f′ = 1 − h²,  of relu  f′ = 1 where h > 0
     Raises ValueError for an unknown activation, and when T = 0.
     Source: CSCI 567 lecture 8; CS685, recurrent models; CMU 10-417 HW3a, question 1
     """

@@ -7,7 +7,7 @@ from mini_tf.types import Array, Backward
 
 @op("x (…, T, m)")
 def rotary(x: Array, first: int = 0, base: float = 10000.0, halves: bool = False) -> tuple[Array, Backward]:
-    """(a′, b′) = (a·cos φ − b·sin φ,  a·sin φ + b·cos φ),   φ = t·base^(−2i/m),   for each pair (a, b) of entries
+    """(a′, b′) = (a·cos φ − b·sin φ, a·sin φ + b·cos φ),   φ = t·base^(−2i/m),   for each pair (a, b) of entries
 
     x (…, T, m)  →  y (…, T, m);   t = first, first + 1, … is the row's position, i = 0 … m/2 − 1 the pair's number
     dx: each pair of dy is turned back, by −φ: a backward multiplies by the transpose, which is a rotation's inverse.

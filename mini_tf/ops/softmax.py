@@ -12,7 +12,7 @@ def softmax(z: Array) -> tuple[Array, Backward]:
     """y_i = exp(z_i) / Σ_j exp(z_j) over the last axis
 
     z (…, k)  →  y (…, k), each row sums to 1; of no entries, k = 0, it is empty
-    dz = y·(dy − Σ_j y_j·dy_j):  the Jacobian is ∂y_i/∂z_j = y_i·(δ_ij − y_j), and it is symmetric
+    dz = y·(dy − Σ_j y_j·dy_j);   the Jacobian is   ∂y_i/∂z_j = y_i·(δ_ij − y_j),   and it is symmetric
 
     The largest z of a row is subtracted first. That changes nothing (it cancels) and keeps exp from overflowing.
     Source: ESE-2000 Lab 6, equation (13); CSCI 567 lecture 8
@@ -29,10 +29,10 @@ def softmax(z: Array) -> tuple[Array, Backward]:
 
 @op("z (…, k), mask (*) bool")
 def masked_softmax(z: Array, mask: Array) -> tuple[Array, Backward]:
-    """Softmax over the allowed entries of each row: y_i = exp(z_i) / Σ_{j allowed} exp(z_j), and 0 where not allowed
+    """y_i = exp(z_i) / Σ_{j allowed} exp(z_j), and 0 where not allowed: softmax over the allowed entries of each row
 
     z (…, k), mask bool, True where allowed, broadcast against z  →  y (…, k)
-    dz = y·(dy − Σ_j y_j·dy_j), as for softmax: where y = 0 the gradient is 0 by itself;   None for the mask
+    dz = y·(dy − Σ_j y_j·dy_j), as for softmax: where y is 0, the gradient is 0 by itself;   None for the mask
 
     A row with nothing allowed is a row of zeros, forward and backward; it is never NaN. A score of −∞ counts as not
     allowed.

@@ -57,22 +57,19 @@ function buildSheet(frame) {
   shownSheet.rows.clear();
   document.getElementById("sheet-title").textContent = sheet.title;
   document.getElementById("sheet-place").textContent = `${sheet.file}, from line ${sheet.first}${frame.at ? ` · here: ${frame.at}` : ""}`;
-  const formula = document.getElementById("formula");
-  formula.hidden = !sheet.formula;
-  formula.querySelector("pre").textContent = sheet.formula;
+  buildFormula(sheet);
   const lines = document.getElementById("lines");
   lines.replaceChildren();
   sheet.lines.forEach((html, i) => {
-    const number = sheet.first + i, hidden = sheet.doc && number >= sheet.doc[0] && number <= sheet.doc[1];
-    if (hidden && number > sheet.doc[0]) return;
-    const source = element("code", { class: "source" });
-    source.innerHTML = hidden ? '    <span class="c1">… the formula above</span>' : shortened(html) || " ";
+    const number = sheet.first + i, source = element("code", { class: "source" });
+    source.innerHTML = shortened(html) || " ";
     const made = element("span", { class: "made" });
     const row = element("div", { class: "line", role: "row", "data-line": number },
       element("span", { class: "number", "aria-hidden": "true" }, number), element("span", { class: "text" }, source), made);
     lines.append(row);
     shownSheet.rows.set(number, { row, made, source, html: shortened(html) });
   });
+  foldLines(sheet, frame.sheet);
 }
 
 /* A line without the blanks that bring its comment into a column. */
@@ -117,6 +114,8 @@ function updateLines() {
     }
   }
   const row = shownSheet.rows.get(now.first);
+  showFolded(row);
+  markFormulas(now);
   if (row) row.row.scrollIntoView({ block: "nearest" });
 }
 
@@ -198,7 +197,7 @@ function nameOf(span) {
 }
 
 function light(name) {
-  for (const span of document.querySelectorAll("#lines .n, #lines .made [data-name]")) {
+  for (const span of document.querySelectorAll("#lines .n, #lines .made [data-name], #formula [data-name]")) {
     span.classList.toggle("lit", name !== null && nameOf(span) === name);
   }
 }
@@ -218,6 +217,8 @@ function watchNames() {
     const found = lookUp(name, frameAt(Number(span.closest(".line").dataset.line)));
     if (found && typeof found.ref === "number") point(found);
   });
+  lines.addEventListener("focusin", (event) => light(event.target.dataset.name || null));
+  lines.addEventListener("focusout", () => light(null));
   lines.addEventListener("mouseout", (event) => {
     if (!nameAt(event)) return;
     light(null);

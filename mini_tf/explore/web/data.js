@@ -156,7 +156,7 @@ function lookUp(name, frame, step = state.step) {
     const found = madeBy(frame.lines[i]).find((made) => made.name === name);
     if (found) return { ...found, frame, line: frame.lines[i] };
   }
-  const given = argumentsOf(frame).find((argument) => argument.name === name);
+  const given = [...argumentsOf(frame), ...frame.own.map(([own, ref]) => ({ name: own, ref, right: null }))].find((argument) => argument.name === name);
   if (given) return { ...given, frame, line: null };
   return frame.maker === null ? null : lookUp(name, recording().frames[frame.maker], step);
 }

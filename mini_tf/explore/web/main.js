@@ -189,6 +189,7 @@ function begin() {
   buildAlternatives();
   buildCalls();
   watchNames();
+  watchFormula();
   document.body.dataset.view = "map";
   for (const tab of document.querySelectorAll("#tabs [role=tab]")) tab.addEventListener("click", () => showTab(tab.dataset.tab));
   for (const [id, action] of Object.entries({ "to-start": KEYS.Home, back: KEYS.ArrowLeft, forward: KEYS.ArrowRight, play, "to-backward": KEYS.b, theme: switchTheme, help: KEYS["?"],
