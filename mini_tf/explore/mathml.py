@@ -20,7 +20,9 @@ SUMS = {"Σ": "∑", "Π": "∏"}
 RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻ᵀ′", "0123456789−T′"))
 LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789"))
 PLAIN = {"-": "−", "*": "·", "@": "·"}                   # of learners' docstrings
-TOKEN = re.compile(r" *(\d+(?:\.\d+)?|[A-Za-z]{3,}(?:-[A-Za-z]{3,})+|d?[Α-ΟΡΤ-Ωα-ωℓ]\u0302?|[A-Za-z]+\d*\u0302?|[+−]=|\S)")
+TOKEN = re.compile(
+    r" *(\d+(?:\.\d+)?|[A-Za-z]{3,}(?:-[A-Za-z]{3,})+|d?[Α-ΟΡΤ-Ωα-ωℓ]\u0302?|[A-Za-z]+\d*\u0302?|[+−]=|\S)"
+)  # a number, feed-forward, γ or dγ or x̂, dx or h0, +=
 WORD = re.compile(r"[A-Za-zΑ-Ωα-ωℓ]")
 APPLIED = "<mo>&#x2061;</mo>"
 
@@ -69,7 +71,7 @@ def _row(*parts):
 
 
 def _fenced(opened, inner):
-    """What stands between parentheses. They are as tall as letters, and sums inside are small, if there is no fraction"""
+    """What stands between parentheses: without a fraction, these are no taller than letters, and sums are small"""
     small = "" if "<mfrac" in inner else ' stretchy="false"'
     style = ' displaystyle="false"' if small and ("∑" in inner or "∏" in inner) else ""
     return f"<mrow{style}><mo{small}>{opened}</mo>{inner}<mo{small}>{PAIRS[opened]}</mo></mrow>"

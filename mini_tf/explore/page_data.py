@@ -120,8 +120,11 @@ class PageData:
         labels = {kind: names for kind, names in axes.labels.items() if kind != "example"}
         for sheet, shown in zip(self.folded, self.sheets):
             folded = joined(sheet.folds, self.needed.get(sheet.path, ()), sheet.source, sheet.first)
-            short = [{"short": highlighted(one.short)[0], "head": one.head} if one.short else {} for one in folded]
-            shown["folds"] = [{"first": one.first, "last": one.last, "says": one.says} | more for one, more in zip(folded, short)]
+            shown["folds"] = [
+                {"first": one.first, "last": one.last, "says": one.says}
+                | ({"short": highlighted(one.short)[0], "head": one.head} if one.short else {})
+                for one in folded
+            ]  # fmt: skip
         return {"sheets": self.sheets, "arrays": self.store.arrays, "recordings": recordings, "labels": labels} | more
 
 

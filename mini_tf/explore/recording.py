@@ -265,7 +265,8 @@ class Recorder:
     def _names_of_returned(self, call, elements):
         """Names for what is returned: its own; of gradients d and the argument's; y, where the backward takes dy."""
         arguments, names = self._arguments_of_forward(call, len(elements)), []
-        upstream = [name for _, one in elements if inspect.isfunction(one) for name in inspect.getargs(one.__code__).args[:1]]
+        backwards = [one.__code__ for _, one in elements if inspect.isfunction(one)]
+        upstream = [name for code in backwards for name in inspect.getargs(code).args[:1]]
         result = next((name[1:] for name in upstream if re.fullmatch("d.+", name)), "returned")
         for place, (part, one) in enumerate(elements):
             if isinstance(part, ast.Name):

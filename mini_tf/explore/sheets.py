@@ -150,8 +150,9 @@ def _names(node):
             names.add(one.arg)
         elif isinstance(one, ast.Attribute) and ast.unparse(one.value) == "self":
             names.add(f"self.{one.attr}")
-        elif isinstance(one, (ast.FunctionDef, ast.Lambda)) and one is not node:         # dy → dx: y is returned, then dx
-            names |= {re.sub("^d(?=.)", "", first.arg) for first in one.args.args[:1]} | {f"d{name}" for name in arguments}
+        elif isinstance(one, (ast.FunctionDef, ast.Lambda)) and one is not node:         # of dy: y and dx are returned
+            names |= {re.sub("^d(?=.)", "", first.arg) for first in one.args.args[:1]}
+            names |= {f"d{name}" for name in arguments}
     return names
 
 

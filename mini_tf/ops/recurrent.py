@@ -19,8 +19,8 @@ def rnn(x: Array, h0: Array, Wx: Array, Wh: Array, b: Array, activation: str = "
 
     x (B, T, n), h0 (B, k), Wx (n, k), Wh (k, k), b (k,)  →  h (B, T, k), the states h_1 … h_T
     Backward through time; dh_t is the gradient that reaches h_t from above and from step t + 1:
-    da_t = dh_t·f′(a_t),   dx_t = da_t·Wxᵀ,   dh_{t−1} += da_t·Whᵀ,
-    dWx = Σ_t x_tᵀ·da_t,   dWh = Σ_t h_{t−1}ᵀ·da_t,   db = Σ_t da_t;   of tanh  f′ = 1 − h²,  of relu  f′ = 1 where h > 0
+    da_t = dh_t·f′(a_t), for tanh  f′ = 1 − h², for relu  f′ = 1 where h > 0;   dx_t = da_t·Wxᵀ,   dh_{t−1} += da_t·Whᵀ,
+    dWx = Σ_t x_tᵀ·da_t,   dWh = Σ_t h_{t−1}ᵀ·da_t,   db = Σ_t da_t
     Raises ValueError for an unknown activation, and when T = 0.
     Source: CSCI 567 lecture 8; CS685, recurrent models; CMU 10-417 HW3a, question 1
     """

@@ -1,5 +1,13 @@
 // What a sheet's docstring says: its formulas, whose letters are names of the code; and lines of the code that are folded.
 
+/* The first line of a sheet's formulas, by itself; null if there is none. */
+function firstFormula(sheet) {
+  if (!sheet.formulas.length) return null;
+  const first = element("div", { class: "formulas" });
+  first.innerHTML = sheet.formulas[0];
+  return first;
+}
+
 /* The formulas above the code, and what else the docstring says. */
 function buildFormula(sheet) {
   const formulas = element("div", { class: "formulas" });
