@@ -32,7 +32,8 @@ def folds(node: ast.AST, text: str) -> list[Fold]:
     while more := [one for one in _statements(node) if one not in kinds and _prepares_a_check(one, node, kinds)]:
         kinds |= dict.fromkeys(more, "checks")
     kinds |= {one.body[0]: "docstring" for one in functions if ast.get_docstring(one) is not None}
-    found = [Fold(one.lineno, one.end_lineno or one.lineno, kind) for one, kind in kinds.items()]
+    inside = {part for one in kinds for part in ast.walk(one) if part is not one}
+    found = [Fold(one.lineno, one.end_lineno, kind) for one, kind in kinds.items() if one not in inside]
     return sorted(found + [header for one in functions if (header := _header(one, text.split("\n")))])
 
 
@@ -43,7 +44,7 @@ def joined(folded: list[Fold], needed: Collection[int], lines: list[str], first:
         before = found[-1] if found else None
         if one.short:
             found.append(one)
-        elif any(one.first <= line <= one.last for line in needed) or (before and one.last <= before.last):
+        elif any(one.first <= line <= one.last for line in needed):
             continue
         elif before and not before.short and not "".join(lines[before.last + 1 - first : one.first - first]).strip():
             says = dict.fromkeys([*before.says.split(", "), one.says])

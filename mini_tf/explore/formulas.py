@@ -28,20 +28,21 @@ class Explained(NamedTuple):
 def explained(doc: str, names: Iterable[str] = ()) -> Explained:
     """A docstring, Explained. A letter that stands for one of the code's names has it as data-name."""
     lines = doc.split("\n")
-    known, formulas, text = Names(names, _aliases(doc)), list[str](), list[str]()
-    for number, line in enumerate(lines):
-        html = None if text and _runs_on(text[-1], line) else _line(line, known)
-        following = "".join(lines[number + 1 : number + 2])
-        if html and _runs_on(line, following) and _line(following, known) is None:
+    known, formulas, text, before = Names(names, _aliases(doc)), list[str](), list[str](), ""
+    for line, following in zip(lines, [*lines[1:], ""]):
+        html = _line(line, known)
+        if _runs_on(before, line) or (_runs_on(line, following) and _line(following, known) is None):
             html = None
         if html is None and ALIASES.search(line) and not _has_relation(line) and "→" not in line:
             html = _in_words(line)
         if html is None:
             text.append(line)
+            before = line
             continue
-        if text and text[-1].endswith(":") and not _has_relation(text[-1]):          # it introduces the formula
+        if before.endswith(":") and not _has_relation(before):                       # it introduces the formula
             formulas.append(f"<p>{_in_words(text.pop())}</p>")
         formulas.append(f'<p class="apart">{html}</p>' if line.startswith("    ") else f"<p>{html}</p>")
+        before = ""
     return Explained(formulas, re.sub(r"\n{3,}", "\n\n", "\n".join(text)).strip())
 
 

@@ -24,6 +24,7 @@ TOKEN = re.compile(
     r" *(\d+(?:\.\d+)?|[A-Za-z]{3,}(?:-[A-Za-z]{3,})+|d?[Α-ΟΡΤ-Ωα-ωℓ]\u0302?|[A-Za-z]+\d*\u0302?|[+−]=|\S)"
 )  # a number, feed-forward, γ or dγ or x̂, dx or h0, +=
 WORD = re.compile(r"[A-Za-zΑ-Ωα-ωℓ]")
+SUBSCRIPTED = re.compile("<msub( [^>]*)?>(<mi>.</mi><m[in]>[^<]*</m[in]>)</msub>")
 APPLIED = "<mo>&#x2061;</mo>"
 
 
@@ -56,9 +57,9 @@ def mathml(text: str, names: Names, alone: bool = False) -> str | None:
     reader = _Reader(text, names)
     try:
         html = reader.formula()
-    except Refused:
+    except (Refused, RecursionError):
         return None
-    if not reader.relations and not (alone and len(reader.tokens) > 2):
+    if not reader.relations and not (alone and re.search("[·+−/√∘]", text)):
         return None
     left, equals, _ = text.partition(" =")
     code = names.code(left) or names.code(left.partition("_")[0]) if equals and left.isidentifier() else None
@@ -101,10 +102,6 @@ class _Reader:
         found = token if token in expected else ""
         self.place += bool(found)
         return found
-
-    def need(self, token):
-        if not self.take(token):
-            raise Refused
 
     def follows(self, *expected):
         """True if one of these follows without a blank"""
@@ -186,7 +183,7 @@ class _Reader:
             html = _letters(plain, self.follows("("))
         if plain != letters:
             html = f"<mover>{html}<mo>^</mo></mover>"
-        return f'<mrow data-name="{code}">{html}</mrow>' if code else html
+        return re.sub(r"^<\w+", rf'\g<0> data-name="{code}"', html) if code else html
 
     def attached(self, node, below="msub"):
         """What has been read, with its subscript and power, and what it is applied to"""
@@ -197,7 +194,9 @@ class _Reader:
             upper, html = self.upper(), node.html
             if lower and code:                           # b_g has a name of its own: it is not b
                 html = re.sub(' data-name="[^"]*"', "", html)
-            if lower or upper:
+            if upper and not lower and (pair := SUBSCRIPTED.fullmatch(html)):        # of Whᵀ: T above h
+                node = _Node(f"<msubsup{pair[1] or ''}>{pair[2]}{upper}</msubsup>")
+            elif lower or upper:
                 tag = f"{below}sup" if lower and upper else below if lower else "msup"
                 named = f' data-name="{code}"' if lower and code else ""
                 node = _Node(f"<{tag}{named}>{html}{lower}{upper}</{tag}>")
