@@ -6,16 +6,14 @@ from mini_tf import ops
 from mini_tf.explore import explore
 from mini_tf.gradcheck.learner import load
 from mini_tf.layers import Linear
-from tests.explore.test_browser import opened  # noqa: F401: a fixture
 
-import numpy as np
 import pytest
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def norm(opened, rng):  # noqa: F811
+def norm(opened, rng):
     """The page of layer_norm, at the end of its backward"""
     page = opened(explore(ops.layer_norm, rng.standard_normal((2, 4)), rng.standard_normal(4), rng.standard_normal(4)))
     page.evaluate("openLines(recording().lines.length - 1)")
@@ -104,7 +102,7 @@ def test_type_hints_are_folded(norm):
     assert not norm.locator("#lines .source", has_text="@op").is_visible()
 
 
-def test_what_has_no_formula_is_not_called_one(opened, tmp_path):  # noqa: F811
+def test_what_has_no_formula_is_not_called_one(opened, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(textwrap.dedent('''
         def f(x):
@@ -130,7 +128,7 @@ def test_what_has_no_formula_is_not_called_one(opened, tmp_path):  # noqa: F811
         assert page.locator(".line.now").is_visible()
 
 
-def test_a_letter_of_a_layer_is_its_parameter(opened, rng):  # noqa: F811
+def test_a_letter_of_a_layer_is_its_parameter(opened, rng):
     page = opened(explore(Linear(3, 2, rng), rng.standard_normal((4, 3)), name="Linear"))
     page.evaluate("openLines(recording().lines.length - 1)")
     assert page.inner_text("#sheet-title") == "Linear"
