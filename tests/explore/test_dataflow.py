@@ -90,7 +90,7 @@ def test_the_labs_transformer(exploration):
         ("attention", "output"),
     }  # fmt: skip
     op = attention.inside("attention")
-    assert op.names == ["query", "key", "value", "scores", "masked softmax", "y"]
+    assert op.names == ["query", "key", "value", "scores", "masked softmax", "Y"]
     assert {("query", "scores"), ("scores", "masked softmax"), ("masked softmax", "y"), ("value", "y")} < op.arrows()
 
 
