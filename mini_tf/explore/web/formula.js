@@ -21,11 +21,14 @@ function buildFormula(sheet) {
   if (sheet.formulas.length) parts.push(element("h3", {}, "formula"), formulas);
   if (sheet.text) parts.push(element("details", { open: !sheet.formulas.length }, element("summary", {}, "what it does"), element("pre", {}, sheet.text)));
   document.getElementById("formula").replaceChildren(...parts);
-  document.getElementById("code").style.scrollPaddingTop = `${formulas.offsetHeight}px`;     // it stays in sight while lines scroll
 }
 
-/* Mark the formulas of what the current line makes, as the line itself is marked. */
+/* Mark the formulas of what the current line makes, as the line itself is marked; they stay in sight while lines scroll. */
 function markFormulas(line) {
+  const formulas = document.querySelector("#formula .formulas"), stays = formulas && getComputedStyle(formulas).position === "sticky";
+  const top = document.getElementById("stack").offsetHeight - 8;
+  if (formulas) formulas.style.top = `${top}px`;
+  document.getElementById("code").style.scrollPaddingTop = `${top + (stays ? formulas.offsetHeight : 0)}px`;
   for (const math of document.querySelectorAll("#formula math[data-makes]")) {
     const makes = line.made.some(([name]) => name === math.dataset.makes);
     math.parentElement.classList.toggle("now", makes);
