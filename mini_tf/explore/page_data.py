@@ -1,6 +1,7 @@
 """What a page holds: sheets, arrays, and the recordings of a computation."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -21,6 +22,7 @@ import numpy as np
 
 ROOT = Path(mini_tf.__file__).parent
 READ = {ROOT / folder for folder in ("ops", "layers", "models", "experiment")}
+NOT_COLOURED = re.compile(r'<span class="[pow]">([^<]*)</span>')        # punctuation, operators, blanks
 NOT_READ = {ROOT / "ops" / "op.py", ROOT / "ops" / "shapes.py", ROOT / "models" / "options.py"}
 
 
@@ -109,7 +111,7 @@ class PageData:
             self.sheets.append({
                 "title": sheet.title, "file": sheet.file, "first": sheet.first, "formulas": sheet.formulas,
                 "text": sheet.text, "summary": sheet.summary,
-                "lines": highlighted("\n".join(map(without_notes_to_tools, sheet.source))),
+                "lines": _coloured(map(without_notes_to_tools, sheet.source)),
                 "op": Path(sheet.path).parent == ROOT / "ops",
             })  # fmt: skip
         return self.numbers[key]
@@ -122,10 +124,15 @@ class PageData:
             folded = joined(sheet.folds, self.needed.get(sheet.path, ()), sheet.source, sheet.first)
             shown["folds"] = [
                 {"first": one.first, "last": one.last, "says": one.says}
-                | ({"short": highlighted(one.short)[0], "head": one.head} if one.short else {})
+                | ({"short": _coloured([one.short])[0], "head": one.head} if one.short else {})
                 for one in folded
             ]  # fmt: skip
         return {"sheets": self.sheets, "arrays": self.store.arrays, "recordings": recordings, "labels": labels} | more
+
+
+def _coloured(lines: Iterable[str]) -> list[str]:
+    """Lines of source in HTML; what base.css does not colour has no element"""
+    return [NOT_COLOURED.sub(r"\1", line) for line in highlighted("\n".join(lines))]
 
 
 def bad_numbers(pages: PageData, recorder: Recorder) -> list[str]:

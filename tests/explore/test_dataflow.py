@@ -91,7 +91,7 @@ def test_the_labs_transformer(exploration):
     }  # fmt: skip
     op = attention.inside("attention")
     assert op.names == ["query", "key", "value", "scores", "masked softmax", "Y"]
-    assert {("query", "scores"), ("scores", "masked softmax"), ("masked softmax", "y"), ("value", "y")} < op.arrows()
+    assert {("query", "scores"), ("scores", "masked softmax"), ("masked softmax", "Y"), ("value", "Y")} < op.arrows()
 
 
 def test_gradients_that_meet_add_up(exploration):

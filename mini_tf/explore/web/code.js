@@ -189,10 +189,10 @@ function frameAt(number) {
 /* The name that a piece of the source stands for: "self.dW" with its dot; null for x.sum and for axis in f(axis=1). */
 function nameOf(span) {
   if (span.dataset.name) return span.dataset.name;
-  const before = span.previousSibling, after = span.nextSibling;
-  if (after && after.textContent === "=" ) return null;
-  if (!before || before.textContent !== ".") return span.textContent;
-  const owner = before.previousSibling;
+  const before = span.previousSibling ? span.previousSibling.textContent : "", after = span.nextSibling ? span.nextSibling.textContent : "";
+  if (/^=(?!=)/.test(after)) return null;
+  if (!before.endsWith(".")) return span.textContent;
+  const owner = before === "." ? span.previousSibling.previousSibling : null;
   return owner && owner.matches && owner.matches(".n, .bp") ? `${owner.textContent}.${span.textContent}` : null;
 }
 
