@@ -26,9 +26,9 @@ function buildFormula(sheet) {
 /* Mark the formulas of what the current line makes, as the line itself is marked; they stay in sight while lines scroll. */
 function markFormulas(line) {
   const formulas = document.querySelector("#formula .formulas"), stays = formulas && getComputedStyle(formulas).position === "sticky";
-  const top = document.getElementById("stack").offsetHeight - 8;
+  const top = document.getElementById("stack").offsetHeight - 8, below = top + (stays ? formulas.offsetHeight : 0);
   if (formulas) formulas.style.top = `${top}px`;
-  document.getElementById("code").style.scrollPaddingTop = `${top + (stays ? formulas.offsetHeight : 0)}px`;
+  document.getElementById("code").style.scrollPaddingTop = `${below}px`;
   for (const math of document.querySelectorAll("#formula math[data-makes]")) {
     const makes = line.made.some(([name]) => name === math.dataset.makes);
     math.parentElement.classList.toggle("now", makes);
