@@ -24,7 +24,7 @@ READOUTS = {
 class LanguageTransformer(CausalTransformer):
     """X_0 = E[ids] (+ P),   X_ℓ = X_{ℓ−1} + relu(Σ_h Y_ℓ^h),  ℓ = 1 … L,   Φ(X) = X_L,   a readout
 
-    embeddings (c, n)    initial word vectors, usually the eigenvector embeddings of Task 6.3
+    embeddings (c, n)    initial word vectors E, usually the eigenvector embeddings of Task 6.3
     T, L, H, m           history length in words, layers, heads, dimension of a head
     readout              "average", "vec" or "shared": see READOUTS
     causal               a word sees itself and the words before it (Task 6.12)
