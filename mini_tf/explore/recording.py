@@ -238,6 +238,9 @@ class Recorder:
                 name, value = _what_is_written(one, after)
                 if value is NOTHING:
                     continue
+                if _is_empty(node):                      # what stands in it is left over from before
+                    found.append((name, self.store.text("empty, to be filled"), None))
+                    continue
                 if isinstance(statement, ast.AugAssign):
                     parts = finder.of_change(call.before, statement, name, value) if finder else None
                 else:
@@ -348,6 +351,11 @@ def _pairs(target, value):
     values = value.elts if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts) else None
     pairs = zip(target.elts, values or [None] * len(target.elts))
     return [pair for one, node in pairs for pair in _pairs(one.value if isinstance(one, ast.Starred) else one, node)]
+
+
+def _is_empty(node):
+    """True for the expression np.empty(…), and the like"""
+    return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("empty", "empty_like")
 
 
 def _what_is_written(target, variables):

@@ -22,7 +22,7 @@ function partsOfBlock(block) {
   const path = frame.at ? element("span", { class: "soft" }, ` ${frame.at}`) : null;
   const parts = [element("h3", {}, block.name, path)];
   if (isLine) parts.push(element("pre", {}, block.detail));
-  else parts.push(firstFormula(page.sheets[frame.sheet]) || element("p", {}, sentenceOf(page.sheets[frame.sheet])));
+  else parts.push(formulasOf(page.sheets[frame.sheet]) || element("p", {}, sentenceOf(page.sheets[frame.sheet])));
   const happens = whatHappens(block);
   parts.push(flowTable(block));
   if (happens) parts.push(element("p", {}, element("b", {}, "Going back: "), `the gradient ${happens.startsWith("‖") ? `leaves as ${happens}` : happens}.`));

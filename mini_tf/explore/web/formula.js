@@ -1,18 +1,16 @@
 // What a sheet's docstring says: its formulas, whose letters are names of the code; and lines of the code that are folded.
 
-/* The first line of a sheet's formulas, by itself; null if there is none. */
-function firstFormula(sheet) {
+/* A sheet's formulas by themselves; null if there is none. */
+function formulasOf(sheet) {
   if (!sheet.formulas.length) return null;
-  const first = element("div", { class: "formulas" });
-  first.innerHTML = sheet.formulas[0];
-  return first;
+  const formulas = element("div", { class: "formulas" });
+  formulas.innerHTML = sheet.formulas.join("");
+  return formulas;
 }
 
 /* The formulas above the code, and what else the docstring says. */
 function buildFormula(sheet) {
-  const formulas = element("div", { class: "formulas" });
-  formulas.innerHTML = sheet.formulas.join("");
-  const seen = new Set();
+  const formulas = formulasOf(sheet) || element("div", {}), seen = new Set();
   for (const letter of formulas.querySelectorAll("[data-name]")) {    // the first of each can be reached by key
     if (!seen.has(letter.dataset.name)) letter.setAttribute("tabindex", "0");
     seen.add(letter.dataset.name);

@@ -2,7 +2,7 @@
 
 const mapState = { open: null, chosen: null, pictures: new Map(), playing: null };
 const LEFT = 112, RIGHT = 330, THUMB = { width: 84, height: 24 };      // what stands beside the blocks
-const SVG = "http://www.w3.org/2000/svg";
+const SVG = document.querySelector("#map svg").namespaceURI;
 
 function drawn(tag, attributes = {}, ...children) {
   const made = document.createElementNS(SVG, tag);
@@ -116,7 +116,7 @@ function fitMap() {
   const frame = document.getElementById("map"), svg = frame.querySelector("svg");
   if (!svg) return;
   const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
-  const scale = Math.max(0.6, Math.min(1.3, (frame.clientWidth - 4) / width, Math.max(0.92, (frame.clientHeight - 6) / height)));
+  const scale = Math.max(0.45, Math.min(1.3, (frame.clientWidth - 4) / width, Math.max(0.92, (frame.clientHeight - 6) / height)));
   svg.setAttribute("width", width * scale);
   svg.setAttribute("height", height * scale);
 }
