@@ -13,13 +13,19 @@ LEFT_OUT = {"figures", "pages", "__pycache__", ".ipynb_checkpoints"}      # made
 LINK = re.compile(r"(?<![\w)\]])\[([^\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")                # in Markdown, to a file
 
 
-def lab_files() -> dict[str, Path]:
-    """{name inside labs/: file} of everything that belongs to the labs. Raises UserError if they are not there."""
+def labs_folder() -> Path:
+    """Where the labs are. Raises UserError if they are not there."""
     package = Path(__file__).parent
     labs = next((folder for folder in (package / "labs", package.parent / "labs") if folder.is_dir()), None)
     if labs is None:
         raise UserError("this installation of mini_tf came without its labs; install it with pip from a wheel, or take "
                         "them from the repository")  # fmt: skip
+    return labs
+
+
+def lab_files() -> dict[str, Path]:
+    """{name inside labs/: file} of everything that belongs to the labs. Raises UserError if they are not there."""
+    labs = labs_folder()
     files = {path.relative_to(labs): path for path in sorted(labs.rglob("*")) if path.is_file()}
     return {name.as_posix(): path for name, path in files.items()
             if not LEFT_OUT & {*name.parts} and path.suffix != ".ipynb"}  # fmt: skip
