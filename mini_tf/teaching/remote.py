@@ -54,75 +54,175 @@ class Remote:
             hidden.append(str(PACKAGE))
         else:
             readable += [str(PACKAGE), *helpers]
-            hidden = [str(path) for path in (*labs.glob("[01]*.py"), labs / "exercises", labs / "_blanks", labs / "pages")]
+            others = (labs / name for name in ("exercises", "_blanks", "pages"))
+            hidden = [str(path) for path in (*labs.glob("[01]*.py"), *others)]
         settings = {
             "file": str(self.path), "name": f"handed_in_{self.path.stem}", "whole": self.exercise,
             "path": [] if self.exercise else [str(labs), str(PACKAGE.parent)], "readable": readable, "hidden": hidden,
             "scratch": self.scratch.name, "modules": EXERCISE_MODULES if self.exercise else None,
             "memory": MEMORY, "seconds": IN_ALL, "before": "" if self.exercise else _imports(labs / self.path.name),
         }  # fmt: skip
-        environment = {"TMPDIR": self.scratch.name, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
-                       "NUMBA_DISABLE_JIT": "1", "MPLBACKEND": "agg", "HOME": self.scratch.name}         # fmt: skip
-        self.process = subprocess.Popen(
-            [sys.executable, "-I", worker.__file__, json.dumps(settings)], cwd=self.scratch.name, env=environment,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        try:
-            self._answer()
-        except Failed:
-            self.__exit__(None, None, None)
-            raise
+        self.command = [sys.executable, "-I", worker.__file__, json.dumps(settings)]
+        self.environment = {"TMPDIR": self.scratch.name, "HOME": self.scratch.name, "MPLBACKEND": "agg",
+                            **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_DISABLE_JIT"), "1")}
+        self.processes: list[_Process] = []
+        self.free_process().lock.release()               # so that it is known at once whether the file can be loaded
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.process.kill()
-        self.process.communicate()
+        for process in self.processes:
+            process.end()
         self.scratch.cleanup()
 
-    def __getitem__(self, name: str) -> "RemoteFunction":
-        return RemoteFunction(self, name, {"name": name})
+    def __getitem__(self, name: str) -> "There":
+        return There(self, None, {"name": name, "attributes": []}, name)
 
-    def call(self, function: dict[str, Any], arguments: tuple, options: dict[str, Any]) -> Any:
-        """The result of a call there; arrays that it has changed in place are changed here, too."""
-        request = function | {"arguments": worker.encoded(arguments, trusted=True), "options": worker.encoded(options, trusted=True)}
+    def free_process(self) -> "_Process":
+        """A process that is not at work, for this thread: a new one if all are"""
+        for process in self.processes:
+            if process.lock.acquire(blocking=False):
+                return process
+        process = _Process(self)
+        self.processes.append(process)
+        return process
+
+
+class _Process:
+    """One process with the student's file, held by its lock (which a thread may take again) while it works."""
+
+    def __init__(self, remote: Remote):
+        self.seconds, self.lock, self.kept = remote.seconds, threading.RLock(), list[Any]()
+        self.remote = remote
+        self.lock.acquire()
+        self.process = subprocess.Popen(
+            remote.command, cwd=remote.scratch.name, env=remote.environment, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        self.messages = worker.Messages(self.process.stdout, self.process.stdin)
         try:
-            worker.send(self.process.stdin, request)
+            self.answer()
+        except Failed:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def request(self, what: dict[str, Any], arguments: tuple[Any, ...] | None, options: dict[str, Any]) -> Any:
+        """What it answers; arrays that it has changed in place are changed here, too."""
+        if arguments is not None:
+            what = what | {"arguments": worker.encoded(arguments, self.kept, pickled=True),
+                           "options": worker.encoded(options, self.kept, pickled=True)}      # fmt: skip
+        try:
+            self.messages.send(what)
         except OSError:
             raise Failed("its process has ended") from None
-        answer = self._answer()
+        answer = self.answer()
         try:
-            for place, array in answer["changed"]:
-                arguments[place][...] = worker.decoded(array)
-            return worker.decoded(answer["result"], lambda number: RemoteFunction(self, "backward", {"number": number}))
+            for name, array in answer.get("changed", ()):
+                (arguments[name] if isinstance(name, int) else options[name])[...] = self.read(array)
+            return self.read(answer["result"])
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise Failed(f"its answer cannot be read: {error}") from None
 
-    def _answer(self) -> dict[str, Any]:
-        timer = threading.Timer(self.seconds, self.process.kill)
-        timer.start()
+    def read(self, message: Any) -> Any:
+        """The value of a message from there, in which no pickle is read"""
+        return worker.decoded(message, self.kept, self.stand_in)
+
+    def stand_in(self, number: int) -> "There":
+        return There(self.remote, self, {"kept": int(number), "attributes": []}, "backward")
+
+    def answer(self) -> dict[str, Any]:
+        """Its next answer, once what it asks in between is answered"""
+        while True:
+            timer = threading.Timer(self.seconds, self.process.kill)
+            timer.start()
+            try:
+                message = self.messages.receive()
+            except EOFError:
+                too_long = not timer.is_alive()
+                raise Failed(f"it took more than {self.seconds:g} seconds" if too_long else
+                             "its process ended: by exit, out of memory, or by a crash") from None       # fmt: skip
+            except ValueError as error:
+                raise Failed(f"its answer cannot be read: {error}") from None
+            finally:
+                timer.cancel()
+            if "ask" not in message:
+                break
+            self.messages.send(self._asked(message))
+        if "error" in message:
+            raise Failed(str(message["error"]))
+        return message
+
+    def _asked(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a call of a function that it was given, or about an attribute of an object"""
         try:
-            answer = worker.receive(self.process.stdout)
-        except EOFError:
-            too_long = not timer.is_alive()
-            raise Failed(f"it took more than {self.seconds:g} seconds" if too_long else
-                         "its process ended: by exit, out of memory, or by a crash") from None           # fmt: skip
-        except ValueError as error:
-            raise Failed(f"its answer cannot be read: {error}") from None
-        finally:
-            timer.cancel()
-        if not isinstance(answer, dict) or "error" in answer:
-            raise Failed(str(answer.get("error")) if isinstance(answer, dict) else "its answer cannot be read")
-        return answer
+            f, name = self.kept[message["ask"]], message["attribute"]
+            if name.startswith("_"):
+                raise ValueError(f"{name} is private")
+            arguments, options = self.read(message["arguments"]), self.read(message["options"])
+            before = worker.copies(arguments, options)
+            result = getattr(f, name) if name else f(*arguments, **options)
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {error}"}
+        return {"result": worker.encoded(result, self.kept, pickled=True), "changed": worker.changed(before)}
 
 
-class RemoteFunction:
-    """A function of the other process."""
+class There(worker.StandIn):
+    """A function, a class or an object of the student's: calls, attributes and arithmetic happen in its process.
 
-    def __init__(self, remote: Remote, name: str, function: dict[str, Any]):
-        self.remote, self.__name__, self.function = remote, name, function
+    process: the one that has it; None for a name of the file, which every process has
+    """
+
+    def __init__(self, remote: Remote, process: _Process | None, what: dict[str, Any], name: str):
+        self._remote, self._of, self._what, self.__name__ = remote, process, what, name
+        self.number = what.get("kept", -1)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        return self.remote.call(self.function, arguments, options)
+        return self._request(self._what, arguments, options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or self._of is None:
+            raise AttributeError(name)
+        try:
+            return self._request(self._what | {"attributes": [name]}, None, {})
+        except Failed as error:
+            raise AttributeError(str(error)) from None
+
+    def _request(self, *what: Any) -> Any:
+        if self._of is not None:
+            with self._of.lock:
+                return self._of.request(*what)
+        process = self._remote.free_process()            # which has taken its lock
+        try:
+            return process.request(*what)
+        finally:
+            process.lock.release()
+
+    @property
+    def __globals__(self) -> "_Names":
+        return _Names(self._remote)                      # as of a function: what else its file defines
+
+
+class _Names(dict[str, There]):
+    def __init__(self, remote: Remote):
+        super().__init__()
+        self.remote = remote
+
+    def __missing__(self, name: str) -> There:
+        return self.remote[name]
+
+
+def _arithmetic(name: str) -> Any:
+    def operation(self: There, *others: Any) -> Any:
+        return There(self._remote, self._of, self._what | {"attributes": [name]}, name)(*others)
+
+    return operation
+
+
+for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow", "matmul", "neg"):
+    setattr(There, f"__{_name}__", _arithmetic(f"__{_name}__"))
 
 
 def _imports(lab: Path) -> str:

@@ -2,9 +2,9 @@
 
     python -I worker.py SETTINGS                         SETTINGS: a Settings as JSON; requests come by standard input
 
-What is right stays in the process that asks: here arrive arguments, and from here go results, as JSON, in which nothing
-can hide. This file imports nothing of mini_tf, which the exercises forbid. An audit hook, which Python never takes back,
-refuses other files, other processes and the network, and forbidden modules; see `guard`.
+What is right stays in the process that asks: here arrive arguments, and from here go results, as JSON, in which
+nothing can hide. This file imports nothing of mini_tf, which the exercises forbid. An audit hook, which Python never
+takes back, refuses other files, other processes, the network and forbidden modules; see `guard`.
 """
 
 import ast
@@ -15,12 +15,16 @@ import pickle
 import struct
 import sys
 import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from types import ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
 
 LARGEST = 1 << 26        # bytes of a message
+KINDS = "biufcSU"        # of dtypes that are sent
 KEPT = ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef
 REFUSED = (              # audit events, https://docs.python.org/3/library/audit_events.html, that begin so
     "subprocess.", "socket.", "ctypes.", "shutil.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn",
@@ -35,76 +39,98 @@ Settings = dict[str, Any]                                # file, whole (run all 
 # Messages -------------------------------------------------------------------------------------------------------------
 
 
-def send(stream: BinaryIO, message: Any) -> None:
-    """Write a message: its length, and JSON."""
-    text = json.dumps(message).encode()
-    stream.write(struct.pack("<I", len(text)) + text)
-    stream.flush()
+class Messages:
+    """What one process says to the other: its length, and JSON. Raises EOFError when the other has ended."""
+
+    def __init__(self, reading: BinaryIO, writing: BinaryIO):
+        self.reading, self.writing = reading, writing
+
+    def send(self, message: Any) -> None:
+        text = json.dumps(message).encode()
+        self.writing.write(struct.pack("<I", len(text)) + text)
+        self.writing.flush()
+
+    def receive(self) -> dict[str, Any]:
+        """The next message. Raises ValueError for what is none."""
+        head = self.reading.read(4)
+        if len(head) < 4:
+            raise EOFError
+        (length,) = struct.unpack("<I", head)
+        if length > LARGEST:
+            raise ValueError(f"an answer of {length:,} bytes, expected at most {LARGEST:,}")
+        message = json.loads(self.reading.read(length))
+        if not isinstance(message, dict):
+            raise ValueError("it is no message")
+        return message
 
 
-def receive(stream: BinaryIO) -> Any:
-    """Read a message. Raises EOFError at the end, and ValueError for what is no message."""
-    head = stream.read(4)
-    if len(head) < 4:
-        raise EOFError
-    (length,) = struct.unpack("<I", head)
-    if length > LARGEST:
-        raise ValueError(f"an answer of {length:,} bytes, expected at most {LARGEST:,}")
-    return json.loads(stream.read(length))
+class StandIn:
+    """In place of a function or object of the other process: its number there"""
+
+    number: int
 
 
-def encoded(value: Any, functions: dict[int, Any] | None = None, trusted: bool = False) -> Any:
-    """A value as JSON. functions: {number: function} of those that are sent; trusted: other objects are pickled"""
+def encoded(value: Any, kept: list[Any], pickled: bool = False) -> Any:
+    """A value as JSON. What is no number, text, array, or list of these is kept here, and goes as its number in `kept`.
+
+    pickled: functions aside, it goes as a pickle if it can
+    """
+    if isinstance(value, StandIn):
+        return {"yours": value.number}
     if value is None or type(value) in (bool, int, float, str):
         return value
-    if isinstance(value, (np.ndarray, np.generic)) and np.asarray(value).dtype.kind in "biufcSU":
+    if isinstance(value, (np.ndarray, np.generic)) and np.asarray(value).dtype.kind in KINDS:
         array = np.ascontiguousarray(value)
         data = base64.b64encode(array.tobytes()).decode()
         return {"array": [array.dtype.str, list(np.shape(value)), data, isinstance(value, np.generic)]}
-    if isinstance(value, (list, tuple)):
-        return {"tuple" if isinstance(value, tuple) else "list": [encoded(one, functions, trusted) for one in value]}
-    if isinstance(value, dict):
-        return {"dict": [[encoded(k, functions, trusted), encoded(v, functions, trusted)] for k, v in value.items()]}
+    is_plain = type(value) in (list, tuple, dict) or not pickled         # a Counter is sent as a dict
+    if isinstance(value, (list, tuple)) and is_plain:
+        return {"tuple" if isinstance(value, tuple) else "list": [encoded(one, kept, pickled) for one in value]}
+    if isinstance(value, dict) and is_plain:
+        return {"dict": [[encoded(k, kept, pickled), encoded(v, kept, pickled)] for k, v in value.items()]}
     if value is ...:
         return {"ellipsis": True}
-    if functions is not None and callable(value) and not trusted:
-        functions[len(functions)] = value
-        return {"function": len(functions) - 1}
-    if trusted:
-        return {"pickle": base64.b64encode(pickle.dumps(value)).decode()}
-    return {"other": f"{type(value).__name__}"}
+    if pickled and not callable(value):
+        with suppress(Exception):
+            return {"pickle": base64.b64encode(pickle.dumps(value)).decode()}
+    kept.append(value)
+    return {"kept": len(kept) - 1}
 
 
-def decoded(message: Any, of_function: Any = None, trusted: bool = False) -> Any:
-    """The value of a message. of_function(number) stands for a function; trusted: pickles are read"""
+def decoded(message: Any, kept: list[Any], stand_in: Callable[[int], Any], pickled: bool = False) -> Any:
+    """The value of a message. kept: what this process has; stand_in(number): for what the other one has kept
+
+    pickled: pickles are read, which only the worker may do
+    """
     if not isinstance(message, dict):
         return message
     ((kind, inside),) = message.items()
     if kind == "array":
         dtype, shape, data, is_scalar = inside
-        if np.dtype(dtype).kind not in "biufcSU":
+        if np.dtype(dtype).kind not in KINDS:
             raise ValueError(f"an array of {dtype}")
         array = np.frombuffer(base64.b64decode(data), dtype).reshape(shape).copy()
         return array[()] if is_scalar else array
     if kind in ("list", "tuple"):
-        return (list if kind == "list" else tuple)(decoded(one, of_function, trusted) for one in inside)
+        return (list if kind == "list" else tuple)(decoded(one, kept, stand_in, pickled) for one in inside)
     if kind == "dict":
-        return {decoded(k, of_function, trusted): decoded(v, of_function, trusted) for k, v in inside}
-    if kind == "function" and of_function is not None:
-        return of_function(inside)
-    if kind == "pickle" and trusted:
+        return {decoded(k, kept, stand_in, pickled): decoded(v, kept, stand_in, pickled) for k, v in inside}
+    if kind == "pickle" and pickled:
         return pickle.loads(base64.b64decode(inside))
-    return ... if kind == "ellipsis" else Other(inside)
+    if kind == "yours":
+        return kept[inside]
+    return stand_in(inside) if kind == "kept" else ...
 
 
-class Other:
-    """In place of an object that is neither a number, a text, an array nor a list of these."""
+def copies(arguments: Sequence[Any], options: dict[str, Any]) -> dict[int | str, tuple[Any, Any]]:
+    """{place or name: (array, copy of it)} of the arrays among the arguments of a call"""
+    named = {**dict(enumerate(arguments)), **options}
+    return {name: (one, one.copy()) for name, one in named.items() if isinstance(one, np.ndarray)}
 
-    def __init__(self, kind: str):
-        self.kind = kind
 
-    def __repr__(self):
-        return f"<an object of the class {self.kind}>"
+def changed(before: dict[int | str, tuple[Any, Any]]) -> list[list[Any]]:
+    """[[place or name, array]] of those that the call has changed in place"""
+    return [[name, encoded(one, [])] for name, (one, old) in before.items() if one.tobytes() != old.tobytes()]
 
 
 # What the student's code may do ---------------------------------------------------------------------------------------
@@ -142,12 +168,13 @@ def guard(readable: list[str], hidden: list[str], scratch: str, modules: list[st
             if type(path) not in kinds:
                 raise deny("this file may not be opened here")
             path = normal(path)
-            if not inside(path, scratch_of) and ((flags or 0) & write or not inside(path, readable) or inside(path, hidden)):
+            may_be_read = inside(path, readable) and not inside(path, hidden)
+            if not inside(path, scratch_of) and ((flags or 0) & write or not may_be_read):
                 raise deny(f"{path.rpartition('/')[2]} may not be opened here")
         elif event == "import" and modules is not None:
             name = arguments[0].partition(".")[0]
             if name not in modules:
-                raise ImportError(f"{name} may not be imported here, expected only {', '.join(modules[:2])} and the like")
+                raise ImportError(f"{name} may not be imported here, only NumPy and Python's own modules")
         elif event.startswith(refused):
             raise deny(f"{event} is not allowed here")
 
@@ -179,16 +206,69 @@ def loaded(text: str, settings: Settings) -> ModuleType:
     return module
 
 
-def answer(request: dict[str, Any], module: ModuleType, functions: dict[int, Any]) -> dict[str, Any]:
-    """The result of a call, and the arguments that it has changed: {"result": …, "changed": [[place, array], …]}"""
-    arguments = decoded(request["arguments"], functions.get, trusted=True)
-    options = decoded(request["options"], functions.get, trusted=True)
-    f = functions[request["number"]] if "number" in request else getattr(module, request["name"])
-    before = [one.copy() if isinstance(one, np.ndarray) else None for one in arguments]
-    result = f(*arguments, **options)
-    changed = [[place, encoded(one)] for place, one in enumerate(arguments)
-               if before[place] is not None and not np.array_equal(one, before[place], equal_nan=one.dtype.kind in "fc")]
-    return {"result": encoded(result, functions), "changed": changed}      # fmt: skip
+class Worker:
+    """Answers requests: the student's names, calls, attributes, and operators of what they have given."""
+
+    def __init__(self, messages: Messages, module: ModuleType, file: str):
+        self.messages, self.module, self.file, self.kept = messages, module, file, list[Any]()
+
+    def serve(self) -> None:
+        while True:
+            try:
+                request = self.messages.receive()
+            except EOFError:
+                return
+            self.answer(request)
+
+    def answer(self, request: dict[str, Any]) -> None:
+        try:
+            message = self.called(request)
+        except BaseException as error:                   # sys.exit, too
+            message = where(error, self.file)
+        self.messages.send(message)
+
+    def called(self, request: dict[str, Any]) -> dict[str, Any]:
+        """{"result": …, "changed": the arguments that it has changed}"""
+        f = self.kept[request["kept"]] if "kept" in request else getattr(self.module, request["name"])
+        for attribute in request["attributes"]:
+            f = getattr(f, attribute)
+        if "arguments" not in request:
+            return {"result": encoded(f, self.kept)}
+        arguments, options = self.read(request["arguments"]), self.read(request["options"])
+        before = copies(arguments, options)
+        result = f(*arguments, **options)
+        return {"result": encoded(result, self.kept), "changed": changed(before)}
+
+    def read(self, message: Any) -> Any:
+        return decoded(message, self.kept, partial(Asked, self), pickled=True)
+
+    def ask(self, number: int, attribute: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """What the other process answers to a call, or about an attribute. It may call here before it answers."""
+        said = {"arguments": encoded(arguments, self.kept), "options": encoded(options, self.kept)}
+        self.messages.send({"ask": number, "attribute": attribute, **said})
+        while True:
+            message = self.messages.receive()
+            if "result" not in message and "error" not in message:
+                self.answer(message)
+                continue
+            if "error" in message:
+                raise RuntimeError(message["error"])
+            for name, array in message["changed"]:
+                (arguments[name] if isinstance(name, int) else options[name])[...] = self.read(array)
+            return self.read(message["result"])
+
+
+class Asked(StandIn):
+    """In place of a function or object of the other process: each call and attribute is asked for there."""
+
+    def __init__(self, worker: Worker, number: int):
+        self._worker, self.number = worker, number
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self._worker.ask(self.number, "", arguments, options)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._worker.ask(self.number, name, (), {})
 
 
 def where(error: BaseException, file: str) -> dict[str, str]:
@@ -200,7 +280,7 @@ def where(error: BaseException, file: str) -> dict[str, str]:
 
 def main() -> None:
     settings: Settings = json.loads(sys.argv[1])
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    messages = Messages(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):                             # what the student's code reads and prints
         os.dup2(nowhere, stream)
@@ -210,22 +290,13 @@ def main() -> None:
         text = stream.read()
     limit(settings["memory"], settings["seconds"])
     guard(settings["readable"], settings["hidden"], settings["scratch"], settings["modules"])
-    functions: dict[int, Any] = {}
     try:
         module = loaded(text, settings)
-        send(answers, {"ready": True})
     except BaseException as error:
-        send(answers, where(error, settings["file"]))
+        messages.send(where(error, settings["file"]))
         return
-    while True:
-        try:
-            request = receive(requests)
-        except EOFError:
-            return
-        try:
-            send(answers, answer(request, module, functions))
-        except BaseException as error:                   # sys.exit, too
-            send(answers, where(error, settings["file"]))
+    messages.send({"ready": True})
+    Worker(messages, module, settings["file"]).serve()
 
 
 if __name__ == "__main__":
