@@ -176,9 +176,13 @@ def encoded(part: Array) -> dict[str, str]:
 
 def agree(gradient: Array, entries: Array, slopes: Array, uncertainties: Array) -> bool:
     """True if a gradient is what was measured, but for the measurement's uncertainty and its own rounding."""
-    yours, size = gradient.reshape(-1)[entries], np.abs(gradient).max(initial=0)
-    rounding = ROUNDING[gradient.dtype.itemsize] * size
-    return bool((np.abs(yours - slopes) <= uncertainties + rounding).all())
+    return bool((np.abs(gradient.reshape(-1)[entries] - slopes) <= allowed(gradient, uncertainties)).all())
+
+
+def allowed(gradient: Array, uncertainties: Array) -> Array:
+    """How far a gradient may be from measured slopes: by their uncertainties and its own rounding"""
+    finite = np.abs(gradient[np.isfinite(gradient)])
+    return uncertainties + ROUNDING[gradient.dtype.itemsize] * finite.max(initial=0)
 
 
 def half(part: Array) -> dict[str, float | str]:

@@ -2,12 +2,14 @@
 
 import difflib
 import linecache
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mini_tf.errors import UserError
 from mini_tf.explore.arrays import Reference
+from mini_tf.explore.checked import Sentence, on_the_mistake, sentences
 from mini_tf.explore.readings import Reading, parameters_set
 from mini_tf.explore.recording import Frame, Recorder
 from mini_tf.gradcheck import Report, gradcheck
@@ -27,6 +29,7 @@ FAMOUS = [
     "layer_norm: both means left out", "cross_entropy: one-hot not taken off", "linear: dW is a mean",
 ]  # fmt: skip
 SHOWN = 6                # of these bugs: the first that make a difference in this model
+NAMES = {"relu": "ReLU", "gelu": "GELU", "lstm": "LSTM", "gru": "GRU", "rnn": "RNN", "mse": "MSE"}
 STEPS = 40               # of gradient descent with each,
 FEWER, LARGE = 12, 300_000                               # or so many, where there are more trainable parameters
 
@@ -39,17 +42,19 @@ Gradients = dict[str, Array | None]
 class Alternative:
     """Another backward, and where its run differs from the page's own.
 
-    name, about    of it;  file, line: of the edit;  edited: that line as it is then
+    name, title    of it, as a bug is called and in words;  about: what is wrong
+    file, line     of the edit;  edited: that line as it is then
     lines          {number of a line: [(name, reference)] that differ, or None if it did not run}
     arguments      {number of a call: [(name, reference)]} of arguments that differ
     error          what it raised
-    words          what the checker says
+    words          what the checker says, as Sentences
     cosine         between its gradient and the right one, of all parameters together; None if it has none
     length         of its gradient, relative to that of the right one
     losses         of gradient descent with it
     """
 
     name: str
+    title: str
     about: str
     file: str
     line: int
@@ -57,7 +62,7 @@ class Alternative:
     lines: Lines
     arguments: Arguments
     error: str = ""
-    words: list[str] = field(default_factory=list)
+    words: list[Sentence] = field(default_factory=list)
     cosine: float | None = None
     length: float | None = None
     losses: list[float] = field(default_factory=list)
@@ -89,7 +94,7 @@ def compare_bugs(
         if not names and (len(found) == SHOWN or full()):
             break
         with planted(bug) as where:
-            other = _alternative(bug.name, bug.about, where, base, record())
+            other = _alternative(bug.name, bug.about, where, base, record(), title_of(bug))
             wrong, other.losses = ({}, []) if other.error else (_gradients(read), descent.losses())
         if names and not other.lines:
             raise UserError(f"the bug {bug.name!r} makes no difference here: its line does not run, or gives the same")
@@ -107,29 +112,35 @@ def compare_repair(
 
     None if it found none, or if one of them cannot be made within a line.
     """
-    changes = _on_the_mistake(report).changes
+    changes = on_the_mistake(report).changes
     if not changes:
         return None
     about = " ".join(dict.fromkeys(f"{change.kind[0].upper()}{change.kind[1:]}." for change in changes))
     about += f" These {len(changes)} changes together make it right." if len(changes) > 1 else ""
     try:
         with repaired(changes, run) as where:
-            return _alternative("corrected", about, where, base, record())
+            return _alternative("corrected", about, where, base, record(), "Put right")
     except (ValueError, SyntaxError):
         return None
 
 
-def _alternative(name: str, about: str, where: tuple[str, int], base: Recorder, other: Recorder) -> Alternative:
+def title_of(bug: Bug) -> str:
+    """ "Layer norm: dx leaves out γ": where it is, and the first clause of what it is about, or what its name says"""
+    where, _, what = bug.name.partition(": ")
+    about = re.split(r"[.;:](?:\s|$)", bug.about)[0] or what
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", where).replace("Multi Head", "Multi-Head").replace("_", " ").split()
+    where = " ".join(NAMES.get(word, word.lower() if word.istitle() else word) for word in words)
+    about = about[0].lower() + about[1:] if about[1:2].islower() else about
+    return f"{where[0].upper()}{where[1:]}: {about}"
+
+
+def _alternative(
+    name: str, about: str, where: tuple[str, int], base: Recorder, other: Recorder, title: str
+) -> Alternative:  # fmt: skip
     file, _, line = place(*where).rpartition(":")
     error = "" if other.error is None else f"{type(other.error).__name__}: {other.error}"
     edited = linecache.getline(*where).rstrip("\n")
-    return Alternative(name, about, file, int(line), edited, *differences(base, other), error)
-
-
-def _on_the_mistake(report: Report) -> Report:
-    """The report on the first wrong step, if there is one"""
-    step = report.wrong_step
-    return report if step is None else step.report or report
+    return Alternative(name, title, about, file, int(line), edited, *differences(base, other), error)
 
 
 def differences(base: Recorder, other: Recorder) -> tuple[Lines, Arguments]:
@@ -174,16 +185,13 @@ def _keyed_lines(recorder: Recorder) -> Iterator[tuple[Any, list[tuple[str, Refe
         yield (key, seen[key]), [(name, ref) for name, ref, _ in line.made]
 
 
-def _words(bug: Bug) -> list[str]:
+def _words(bug: Bug) -> list[Sentence]:
     """What the checker says of the bug, on its example"""
     f, inputs, params = EXAMPLES[bug.example](np.random.default_rng(0))
     with planted(bug):
         report = gradcheck(f, *inputs, params=params, name=bug.example)
-    lines = _on_the_mistake(report).lines()
-    steps = [line.text for line in report.lines() if line.kind == "step"][:1]
-    changes = [str(line) for line in lines if line.kind in ("change", "now", "right")]
-    words = [f"d{line.about.name}: {line.text}" for line in lines if line.kind == "words"]
-    return [*steps, *changes, *words] or list(report.findings)
+    wanted = "finding", "step", "change", "now", "right", "words"
+    return [one for one in sentences(report) if one["kind"] in wanted]
 
 
 def _gradients(read: Reading) -> Gradients:

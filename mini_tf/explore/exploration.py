@@ -10,6 +10,7 @@ from typing import Any
 from mini_tf.checks import check_whole
 from mini_tf.cores import on_one_core
 from mini_tf.errors import UserError
+from mini_tf.explore.checked import checked
 from mini_tf.explore.comparison import Alternative, compare_bugs, compare_repair, differences
 from mini_tf.explore.function_run import FunctionRun
 from mini_tf.explore.page_data import PageData, alternative_data, bad_numbers, paths
@@ -17,7 +18,7 @@ from mini_tf.explore.readings import Moments, Reading, gradients_between_words, 
 from mini_tf.explore.recording import Recorder
 from mini_tf.explore.slopes import measure_function, measure_loss, measure_steps
 from mini_tf.files import write_text
-from mini_tf.gradcheck import Report, gradcheck
+from mini_tf.gradcheck import Report, Slopes, gradcheck
 from mini_tf.pages import rendered
 from mini_tf.types import PathLike
 
@@ -112,20 +113,20 @@ def explore_function(
 
     if hints_only:
         report.give_hints_only()
-    notes, corrected, targets = _notes(report, run, recorder), None, []
+    notes, corrected, measured = _notes(report, run, recorder), None, dict[str, Slopes]()
+    gradients = run.gradients                            # those of the page; each run makes others
     if recorder.error is None:
         notes += _not_repeatable(recorder, again())
     if run.subject is not None and run.dy is not None:
         with suppress(Exception):                        # the report says why something cannot be measured
-            found = measure_function(pages.store, run.subject, run.dy, run.gradients)
-            targets = [[name, pages.store.refer(slopes)] for name, slopes in found.items()]
+            measured = measure_function(pages.store, run.subject, run.dy, gradients)
         with suppress(Exception):
             measure_steps(pages.store, run, recorder)
         corrected = None if hints_only else compare_repair(report, run, recorder, again)
     data = pages.data(
         [pages.recording(recorder, "", flow=[])],
         alternatives=[alternative_data(corrected, recorder)] if corrected else [], descent=[], words=[], asked=[],
-        kind="function", verdict=report.verdict, checker=report.explain(), targets=targets,
+        kind="function", checker=checked(pages.store, report, gradients, measured),
     )  # fmt: skip
     about = "A function by itself has no loss: dy is random, and the gradients are the slopes of φ = Σ dy·y."
     return Exploration(report.name, about, data, notes + bad_numbers(pages, recorder))

@@ -12,7 +12,7 @@ from mini_tf.backend import to_host
 from mini_tf.explore.arrays import Store, is_float
 from mini_tf.explore.isolated import input_names, isolated, isolated_variable
 from mini_tf.explore.recording import Frame, Line, Recorder
-from mini_tf.gradcheck import Subject, measured_slopes
+from mini_tf.gradcheck import Slopes, Subject, measured_slopes
 from mini_tf.layers import Parameter
 from mini_tf.ops.op import Op
 from mini_tf.trace import Call, trace
@@ -63,16 +63,18 @@ def measure_loss(store: Store, f: Callable[..., Any], inputs: Sequence[Any], par
         store.add_slopes(gradients[name], f"d{name}", "loss", entries[name], slopes)
 
 
-def measure_function(store: Store, subject: Subject, dy: Any, gradients: dict[str, Any]) -> dict[str, Array]:
+def measure_function(store: Store, subject: Subject, dy: Any, gradients: dict[str, Any]) -> dict[str, Slopes]:
     """Measure the slopes of φ = Σ dy·y of a Subject that is no op; gradients: {name: array}
 
-    Returns {name: slopes} of the tensors that are measured whole: what their gradients should be.
+    Returns {name: Slopes, in the tensor's shape} of those that are measured whole: what their gradients should be.
+    Blank ones, `...`, which gradcheck leaves out, are measured, too.
     """
+    subject.wanted += [name for name, g in gradients.items() if g is ... and name not in subject.wanted]
     _measure(store, subject, dy, gradients, MOST, np.random.default_rng(0))
     whole = {name: np.arange(x.size) for name, x in subject.tensors.items() if 0 < x.size <= MOST}
-    found = measured_slopes(subject, dy, whole)
-    return {name: np.where(slopes.kink, np.nan, slopes.slope).reshape(subject.tensors[name].shape)
-            for name, slopes in found.items()}           # fmt: skip
+    shapes = {name: x.shape for name, x in subject.tensors.items()}
+    return {name: Slopes(*(one.reshape(shapes[name]) for one in (found.slope, found.uncertainty, found.kink)))
+            for name, found in measured_slopes(subject, dy, whole).items()}          # fmt: skip
 
 
 def _measure_inputs(store: Store, call: Call, most: int, rng: np.random.Generator) -> None:

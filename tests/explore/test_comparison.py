@@ -13,6 +13,7 @@ from mini_tf.explore.comparison import (
     compare_bugs,
     compare_repair,
     differences,
+    title_of,
 )
 from mini_tf.explore.page_data import PageData
 from mini_tf.gradcheck.learner import load
@@ -57,7 +58,7 @@ def test_every_line_that_differs_is_marked_and_no_other(read):
     assert (first.frame.sheet.title, first.first) == ("layer_norm", edited)
     assert any(base.lines[n].frame.sheet.title == "embedding" for n in found.lines)      # down to the word vectors
     assert found.edited.strip() == "g = dy"
-    assert any(words.endswith("g = dy * gamma") for words in found.words)      # what the checker says makes it right
+    assert {"right": "g = dy * gamma"}.items() <= {one["kind"]: one["text"] for one in found.words}.items()      # what the checker says makes it right
 
 
 def test_gradients_returned_under_other_names_are_marked(read):
@@ -184,3 +185,20 @@ def test_descent_is_plain_gradient_descent(read):
 def test_two_runs_of_the_same_do_not_differ(read):
     pages = PageData(read.axes)
     assert differences(pages.record(read.run), pages.record(read.run)) == ({}, {})
+
+
+@pytest.mark.parametrize(("name", "title"), [
+    ("layer_norm: γ forgotten", "Layer norm: dx leaves out γ"), ("tanh: 1 − y", "Tanh: 1 − y"),
+    ("MultiHeadAttention: value's gradient not added",
+     "Multi-head attention: of the three gradients of x, the value's is left out"),
+    ("PositionalEncoding: P added to the gradient", "Positional encoding: P added to the gradient"),
+])  # fmt: skip
+def test_a_bug_has_a_title_in_words(name, title):
+    assert title_of(bug_named(name)) == title
+
+
+def test_every_bug_that_is_offered_says_what_is_wrong():
+    titles = [title_of(bug_named(name)) for name in FAMOUS]
+    assert all(bug_named(name).about for name in FAMOUS)
+    assert max(map(len, titles)) <= 75
+    assert len(set(titles)) == len(titles)

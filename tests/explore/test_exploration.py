@@ -72,7 +72,7 @@ def test_an_ops_page_has_its_gradients_the_checker_and_slopes(rng):
     found = explore(ops.tanh, x := rng.standard_normal((3, 4)))
     line, dx = line_of(found, "dx")
     _, dy = line_of(found, "y")
-    assert found.data["verdict"] == "PASS"
+    assert found.data["checker"]["verdict"] == "PASS"
     assert found.title == "tanh"
     recording = found.data["recordings"][0]
     backward = next(frame for frame in recording["frames"] if frame["back"])
@@ -83,7 +83,7 @@ def test_an_ops_page_has_its_gradients_the_checker_and_slopes(rng):
 
 def test_a_wrong_backward_is_corrected(tmp_path):
     found = explored(tmp_path, backward="dx = -2 * dy")
-    assert found.data["verdict"] == "FAIL"
+    assert found.data["checker"]["verdict"] == "FAIL"
     corrected, = found.data["alternatives"]
     assert corrected["name"] == "corrected"
     assert re.sub("<[^>]*>", "", corrected["edited"]).strip() in ("dx = 2 * dy", "return -dx")
@@ -146,7 +146,9 @@ def test_no_line_of_an_exercise_is_corrected(tmp_path):
     f, inputs, _ = load(f"{path}::f", ["x=3,4"])
     found = explore_function(f, inputs, hints_only=True)
     assert found.data["alternatives"] == []
-    assert "2 * dy" not in found.data["checker"]
+    assert "2 * dy" not in json.dumps(found.data["checker"])
+    mark, = found.data["checker"]["marks"]               # where, and what kind of change: as the report says
+    assert (mark["line"], mark["words"]) == (10, "another value belongs here")
 
 
 def test_text_full_of_tags_stays_text(tmp_path):
@@ -214,12 +216,12 @@ def test_what_gradcheck_is_told_can_be_told_here_too(tmp_path, rng):
         '''), encoding="utf-8")  # fmt: skip
     machine, inputs, options = load(f"{path}::Scale", ["x=3,4"], methods=("there", "and_back"))
     found = explore(machine, *inputs, **options)
-    assert found.data["verdict"] == "PASS"
+    assert found.data["checker"]["verdict"] == "PASS"
     frames = found.data["recordings"][0]["frames"]
     assert [frames[frame["maker"]]["name"] for frame in frames if frame["back"]] == ["there"]
     x = rng.standard_normal((1, 3, 4))
     scaled = explore(ops.attention, x, x, x, scale=0.5)
-    assert scaled.data["verdict"] == "PASS"
+    assert scaled.data["checker"]["verdict"] == "PASS"
     with pytest.raises(TypeError, match="takes no scale"):
         explore((read := tiny_reading()).model, read.batch, scale=0.5)
 

@@ -58,14 +58,15 @@ function buildSheet(frame) {
   document.getElementById("sheet-title").textContent = sheet.title;
   document.getElementById("sheet-place").textContent = `${sheet.file}, from line ${sheet.first}${frame.at ? ` · here: ${frame.at}` : ""}`;
   buildFormula(sheet);
-  const lines = document.getElementById("lines");
+  const lines = document.getElementById("lines"), marks = marksOf(sheet);
   lines.replaceChildren();
   sheet.lines.forEach((html, i) => {
     const number = sheet.first + i, source = element("code", { class: "source" });
     source.innerHTML = shortened(html) || " ";
     const made = element("span", { class: "made" });
-    const row = element("div", { class: "line", role: "row", "data-line": number },
+    const row = element("div", { class: marks.has(number) ? "line suspect" : "line", role: "row", "data-line": number },
       element("span", { class: "number", "aria-hidden": "true" }, number), element("span", { class: "text" }, source), made);
+    if (marks.has(number)) row.append(element("span", { class: "suspicion" }, marks.get(number)));
     lines.append(row);
     shownSheet.rows.set(number, { row, made, source, html: shortened(html) });
   });

@@ -2,9 +2,9 @@
 
 function buildAlternatives() {
   const choice = document.getElementById("alternative");
-  if (!page.alternatives.length) return;
+  if (!page.alternatives.length || page.kind !== "model") return;
   document.getElementById("alternative-choice").hidden = false;
-  choice.replaceChildren(element("option", { value: "" }, "nothing"), ...page.alternatives.map((one, i) => element("option", { value: i }, one.name)));
+  choice.replaceChildren(element("option", { value: "" }, "nothing"), ...page.alternatives.map((one, i) => element("option", { value: i }, one.title)));
   choice.addEventListener("change", () => chooseAlternative(choice.value === "" ? null : Number(choice.value)));
 }
 
@@ -30,40 +30,23 @@ function firstDiffering(wrong) {
 }
 
 function showWrong() {
-  const panel = document.getElementById("wrong"), wrong = other(), parts = [];
-  if (page.kind === "function") parts.push(element("h3", {}, "What the checker says"), element("pre", { class: "checker" }, page.checker), ...targets());
-  if (!page.alternatives.length) {
-    if (page.kind === "model") parts.push(element("p", { class: "soft" }, "No other backward is on this page."));
-    panel.replaceChildren(...parts);
-    return;
-  }
-  parts.push(element("p", { class: "choices" }, ...page.alternatives.map((one, i) => element("button", { type: "button", class: state.alternative === i ? "chosen" : "", onclick: () => chooseAlternative(state.alternative === i ? null : i) }, one.name))));
-  if (!wrong) {
-    parts.push(element("p", { class: "soft" }, page.kind === "model" ? "Choose a wrong backward: one small change of the source, as learners make it. Every line and array that it changes is marked, down to the word vectors." : "Choose “corrected”: the one change that makes the backward right, and what it changes."));
-    panel.replaceChildren(...parts);
-    return;
-  }
-  parts.push(element("h3", {}, wrong.name), element("p", {}, wrong.about));
-  const edited = sheetLine(wrong);
-  if (edited) {
-    const pair = [element("code", { class: page.kind === "model" ? "good" : "bad" }), element("code", { class: page.kind === "model" ? "bad" : "good" })];
-    pair[0].innerHTML = edited.trim();
-    pair[1].innerHTML = wrong.edited.trim();
-    parts.push(element("p", { class: "edited-pair" }, element("span", { class: "soft" }, `${wrong.file}:${wrong.line}`),
-      element("span", { class: "soft" }, page.kind === "model" ? "right" : "now"), pair[0], element("span", { class: "soft" }, page.kind === "model" ? "wrong" : "right"), pair[1]));
-  }
-  if (wrong.error) parts.push(element("p", { class: "bad" }, `It raised ${wrong.error}`));
-  if (wrong.words.length) parts.push(element("h4", {}, "What the checker says about a small example with other numbers"), element("pre", { class: "checker" }, wrong.words.join("\n")));
-  if (wrong.cosine !== null && wrong.losses.length) parts.push(...whyItFalls(wrong));
-  parts.push(...differingLines(wrong));
+  const panel = document.getElementById("wrong"), wrong = other(), parts = [], isModel = page.kind === "model";
+  if (!isModel) parts.push(...checkerPanel(Math.max(240, panel.clientWidth - 8 || 330)));
+  else if (!page.alternatives.length) parts.push(element("p", { class: "soft" }, "No other backward is on this page."));
+  else parts.push(element("p", { class: "choices" }, ...page.alternatives.map((one, i) => element("button", { type: "button", class: state.alternative === i ? "chosen" : "", onclick: () => chooseAlternative(state.alternative === i ? null : i) }, one.title))));
+  if (wrong) parts.push(...(isModel ? wrongBackward(wrong) : []), ...differingLines(wrong));
+  else if (isModel && page.alternatives.length) parts.push(element("p", { class: "soft" }, "Choose a wrong backward: one small change of the source, as learners make it. Every line and array that it changes is marked, down to the word vectors."));
   panel.replaceChildren(...parts);
 }
 
-/* What the gradients should be, as measured: a target for a backward that is still to be written. */
-function targets() {
-  if (!page.targets || !page.targets.length || page.verdict === "PASS") return [];
-  return [element("h3", {}, "What was measured"), element("p", { class: "soft" }, "The slopes of φ: a right backward gives these numbers for the dy of this page."),
-    ...page.targets.flatMap(([name, ref]) => [element("h4", {}, `d${name}`), heatMap(arrayOf(ref), { caption: `d${name}, measured`, choose: (place) => { pin({ name: `d${name}, measured`, ref, parts: null, right: null, frame: recording().frames[0], line: null }); state.entry = wholeIndex(arrayOf(ref), place); showArray(); } }).figure])];
+/* What was planted, what the checker says of it, and what training does with it. */
+function wrongBackward(wrong) {
+  const parts = [element("h3", {}, wrong.title), element("p", {}, wrong.about)], now = sheetLine(wrong);
+  if (now) parts.push(element("p", { class: "soft" }, `${wrong.file}:${wrong.line}`), ...sentencesOf([{ kind: "right", html: now.trim() }, { kind: "now", html: wrong.edited.trim() }]));
+  if (wrong.error) parts.push(element("p", { class: "bad" }, `It raised ${wrong.error}`));
+  if (wrong.words.length) parts.push(element("h4", {}, "What the checker says about a small example with other numbers"), element("div", { class: "checker" }, ...sentencesOf(wrong.words)));
+  if (wrong.cosine !== null && wrong.losses.length) parts.push(...whyItFalls(wrong));
+  return parts;
 }
 
 function sheetLine(wrong) {

@@ -73,9 +73,10 @@ function thumbnail(array) {
   return canvas;
 }
 
-/* A large heat map with labels on both axes. chosen: place of the entry that is marked; choose(place) when one is clicked.
-   open(place) when it is opened, by Enter; labels: {row, column}, functions from the number of a row or a column to its label, in place of the array's own. */
-function heatMap(array, { tile = 0, chosen = null, choose = () => {}, labels = {}, caption = "", width = 330, most, open = () => {} } = {}) {
+/* A large heat map with labels on both axes. chosen: place of the entry that is marked; choose(place) when one is clicked;
+   point(place) when one is pointed at; hatched(place): true for entries that have no value. mark(place), of the result, marks one.
+   tallest: pixels at most. open(place) when it is opened, by Enter; labels: {row, column}, functions from the number of a row or a column to its label, in place of the array's own. */
+function heatMap(array, { tile = 0, chosen = null, choose = () => {}, labels = {}, caption = "", width = 330, most, open = () => {}, point = null, hatched = null, tallest = 420 } = {}) {
   const layout = layoutOf(array), { rows, columns } = layout;
   const kinds = { row: layout.row === null ? "" : array.kinds[layout.row], column: layout.column === null ? "" : array.kinds[layout.column] };
   const whole = (axis, i) => (axis === null ? 0 : array.shown[axis] ? array.shown[axis][i] : i);
@@ -84,35 +85,41 @@ function heatMap(array, { tile = 0, chosen = null, choose = () => {}, labels = {
   const left = labels.row ? 100 : hasWords("row") ? 72 : 26, top = hasWords("column") ? 62 : 18;
   const cell = { wide: Math.max(2, Math.min(26, (width - left) / columns)) };
   const least = hasWords("row") && rows <= 64 ? 12 : 2;                // so that every word has its label
-  cell.high = Math.max(least, Math.min(26, cell.wide * (rows > columns ? 1 : 3), 420 / rows, rows === 1 ? 26 : 22));
+  cell.high = Math.max(least, Math.min(26, cell.wide * (rows > columns ? 1 : 3), tallest / rows, rows === 1 ? 26 : 22));
   const canvas = element("canvas", { class: "map", tabindex: 0, role: "img", "aria-label": `${caption} ${array.shape.join(" by ")}` });
   const picture = pictureOf(array, tile, most || array.most);
   canvas.width = Math.round(columns * cell.wide);
   canvas.height = Math.round(rows * cell.high);
-  const context = canvas.getContext("2d");
+  const context = canvas.getContext("2d"), without = [];
+  for (let i = 0; hatched && i < rows; i++) for (let j = 0; j < columns; j++) if (hatched(placeOf(array, layout, tile, i, j))) without.push([i, j]);
 
   function draw(marked) {
     context.imageSmoothingEnabled = false;
     context.drawImage(picture, 0, 0, canvas.width, canvas.height);
+    for (const [i, j] of without) hatch(context, j * cell.wide, i * cell.high, cell.wide, cell.high);
     if (!marked) return;
     const [i, j] = [layout.row === null ? 0 : marked[layout.row], layout.column === null ? 0 : marked[layout.column]];
     context.lineWidth = 2;
     context.strokeStyle = "#000";
     context.strokeRect(j * cell.wide + 0.5, i * cell.high + 0.5, Math.max(cell.wide - 1, 3), Math.max(cell.high - 1, 3));
   }
-  function select(place) {
+  function mark(place) {
     chosen = place;
     draw(chosen);
+  }
+  function select(place) {
+    mark(place);
     choose(place);
+  }
+  function placeAt(event) {
+    const box = canvas.getBoundingClientRect();
+    const j = Math.floor(((event.clientX - box.left) / box.width) * columns), i = Math.floor(((event.clientY - box.top) / box.height) * rows);
+    return placeOf(array, layout, tile, Math.max(0, Math.min(rows - 1, i)), Math.max(0, Math.min(columns - 1, j)));
   }
 
   draw(chosen);
-  canvas.addEventListener("click", (event) => {
-    const box = canvas.getBoundingClientRect();
-    const j = Math.min(columns - 1, Math.floor(((event.clientX - box.left) / box.width) * columns));
-    const i = Math.min(rows - 1, Math.floor(((event.clientY - box.top) / box.height) * rows));
-    select(placeOf(array, layout, tile, i, j));
-  });
+  canvas.addEventListener("click", (event) => select(placeAt(event)));
+  if (point) canvas.addEventListener("mousemove", (event) => point(placeAt(event)));
   canvas.addEventListener("dblclick", () => chosen && open(chosen));
   canvas.addEventListener("keydown", (event) => {
     const moves = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
@@ -146,22 +153,45 @@ function heatMap(array, { tile = 0, chosen = null, choose = () => {}, labels = {
     beside.append(label);
   }
   figure.append(element("span"), above, beside, canvas);
-  return { figure, canvas };
+  return { figure, canvas, mark };
+}
+
+/* An entry without a value: grey, with lines across it. */
+function hatch(context, left, top, wide, high) {
+  context.save();
+  context.beginPath();
+  context.rect(left, top, wide, high);
+  context.clip();
+  context.fillStyle = "#c9ced5";
+  context.fill();
+  context.strokeStyle = "#8a929c";
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let x = left - high; x < left + wide; x += 4) {
+    context.moveTo(x, top + high);
+    context.lineTo(x + high, top);
+  }
+  context.stroke();
+  context.restore();
 }
 
 function drawScale(canvas) {
+  drawScaleFrom(canvas, -1);
+}
+
+function drawScaleFrom(canvas, low) {
   const context = canvas.getContext("2d"), wide = canvas.width;
   for (let x = 0; x < wide; x++) {
-    const [r, g, b] = colourOf((2 * x) / (wide - 1) - 1, 1);
+    const [r, g, b] = colourOf(low + ((1 - low) * x) / (wide - 1), 1);
     context.fillStyle = `rgb(${r},${g},${b})`;
     context.fillRect(x, 0, 1, canvas.height);
   }
 }
 
-/* −most … 0 … most, with the colours between */
-function scaleOf(most) {
+/* −most … most with the colours between; of sizes 0 … most */
+function scaleOf(most, low = -most) {
   if (most === 0) return element("span", { class: "scale-row" }, "all of it is 0");
   const canvas = element("canvas", { class: "scale", width: 120, height: 10 });
-  drawScale(canvas);
-  return element("span", { class: "scale-row" }, `−${written(most, 3)} `, canvas, ` ${written(most, 3)}`);
+  drawScaleFrom(canvas, low < 0 ? -1 : 0);
+  return element("span", { class: "scale-row" }, `${low < 0 ? `−${written(most, 3)}` : "0"} `, canvas, ` ${written(most, 3)}`);
 }

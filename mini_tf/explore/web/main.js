@@ -185,7 +185,7 @@ function begin() {
     if (button && event.detail > 0) button.blur();
   });
   document.querySelector("#tabs [data-tab=words]").hidden = !recording().flow.length && !attentions().length;
-  document.querySelector("#tabs [data-tab=wrong]").textContent = page.kind === "model" ? "Right and wrong" : "The checker";
+  document.querySelector("#tabs [data-tab=wrong]").textContent = page.kind === "model" ? "Right and wrong" : "Yours and measured";
   buildAlternatives();
   buildCalls();
   watchNames();
@@ -216,10 +216,11 @@ function begin() {
   document.querySelectorAll("#hints canvas.scale").forEach(drawScale);
   buildMap();
   const failed = recording().stopped ? recording().lines.findIndex((line) => line.error === recording().stopped) : -1;
+  const marked = firstMarkedStep();
   showTab("block");
-  goTo(failed >= 0 ? failed : 0);
-  if (failed >= 0) showView("lines");
-  if (page.kind === "function" && page.verdict !== "PASS") showTab("wrong");
+  goTo(failed >= 0 ? failed : marked ?? 0);
+  if (failed >= 0 || marked !== null) showView("lines");
+  if (page.checker && page.checker.verdict !== "PASS") showTab("wrong");
   if (storyInAddress()) goToStory(storyInAddress());
 }
 

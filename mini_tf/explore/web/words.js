@@ -19,7 +19,7 @@ function showWords() {
         const column = Array.from({ length: rows }, (_, k) => array.values[k * array.part[1] + j]), share = (some) => Math.round((100 * value) / (some.reduce((a, b) => a + b, 0) || 1));
         said.textContent = `${label}: the loss of ${asked(i)} sends a gradient of size ${written(value, 4)} to “${page.words[j]}”: ${share(Array.from(row))} % of what it sends, and ${share(column)} % of what “${page.words[j]}” gets.`;
       };
-      parts.push(element("h4", {}, label), heatMap(array, { choose: show, width, caption: label, labels: { row: asked, column: (j) => page.words[j] } }).figure, scaleOf(array.most));
+      parts.push(element("h4", {}, label), heatMap(array, { choose: show, width, caption: label, labels: { row: asked, column: (j) => page.words[j] } }).figure, scaleOf(array.most, array.low));
     }
   }
   parts.push(...attentionMaps(width));
@@ -55,7 +55,7 @@ function attentionMaps(width) {
     const map = heatMap(array, { tile: Math.min(attentionState.head, layoutOf(array).count - 1), width, caption: label, choose: (place) => {
       said.textContent = `${label} at ${describedIndex(array, wholeIndex(array, place))}: ${written(valueAt(array, wholeIndex(array, place)), 5)}. Enter, or a double click, opens the entry.`;
     }, open: (place) => { state.head = attentionState.head; pin(made); state.entry = wholeIndex(array, place); showArray(); } });
-    parts.push(element("h4", {}, label), map.figure, scaleOf(array.most));
+    parts.push(element("h4", {}, label), map.figure, scaleOf(array.most, array.low));
   }
   return parts;
 }

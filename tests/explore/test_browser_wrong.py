@@ -1,0 +1,155 @@
+"""A learner's own op in a real browser: yours, measured and their difference, the checker's words, the marked line."""
+
+import re
+
+from mini_tf import ops
+from mini_tf.explore import explore
+from mini_tf.explore.exploration import explore_function
+from tests.explore import test_checked
+from tests.explore.conftest import decoded
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.browser
+MAPS = "#wrong .compared canvas.map"
+PIXELS = """(canvas) => { const copy = new OffscreenCanvas(canvas.width, canvas.height), context = copy.getContext("2d");
+  context.drawImage(canvas, 0, 0); return context.getImageData(0, 0, canvas.width, canvas.height); }"""
+# [column, row] of the frame in each map: the only black pixels
+BLACK = f"() => {{ const pixels = {PIXELS}; " """return [...document.querySelectorAll("#wrong .compared canvas.map")].map((canvas) => {
+  const { data, width } = pixels(canvas), at = [];
+  for (let i = 0; i < data.length; i += 4) if (data[i] + data[i + 1] + data[i + 2] < 30) at.push([(i / 4) % width, Math.floor(i / 4 / width)]);
+  const middle = (axis) => at.reduce((sum, one) => sum + one[axis] + 0.5, 0) / at.length;
+  return [Math.floor((middle(0) / width) * 4), Math.floor((middle(1) / canvas.height) * 3)];
+}); }"""
+
+
+@pytest.fixture
+def inputs(rng):
+    return rng.standard_normal((3, 4)), rng.standard_normal((4, 2))
+
+
+@pytest.fixture
+def wrong(opened, inputs):
+    """(the page of `halved`, its Exploration)"""
+    found = explore(test_checked.halved, *inputs)
+    return opened(found), found
+
+
+def numbers(text):
+    """The numbers of a sentence about an entry, after its index"""
+    return [float(one.replace("−", "-")) for one in re.findall(r"[−+]?\d[\d.]*(?:e−?\d+)?", text.partition("]")[2])]
+
+
+def test_at_once_what_is_wrong_and_where(wrong):
+    page, found = wrong
+    assert page.inner_text("#wrong .verdict") == "FAIL"
+    assert page.inner_text("#wrong .headline").endswith("dx is wrong; dW is right")
+    line = test_checked.halved.__code__.co_firstlineno + 4
+    assert page.locator(".line.suspect").count() == 1
+    assert page.inner_text(".line.suspect .number") == str(line)
+    assert page.inner_text(".line.suspect .suspicion") == "something is too much here"
+    assert page.inner_text(".line.now .number") == str(line)         # the page begins there
+    now, right = page.locator("#wrong .code-said code").all_inner_texts()
+    assert (now, right) == ("dx = dy @ W.T / 2", "dx = dy @ W.T")
+    assert page.locator("#wrong pre").count() == 0
+
+
+def test_an_entry_is_marked_in_all_three_and_told(wrong):
+    page, found = wrong
+    refs = [found.data["checker"]["gradients"][0][which] for which in ("yours", "measured", "difference")]
+    dx, slopes, off = (decoded(found.data["arrays"][ref]) for ref in refs)
+    assert page.locator(MAPS).count() == 3
+    box = page.locator(MAPS).nth(1).bounding_box()
+    page.mouse.move(box["x"] + 2.5 / 4 * box["width"], box["y"] + 1.5 / 3 * box["height"])
+    said = page.inner_text("#wrong .at-entry")
+    assert said.startswith("dx[1, 2]: yours ")
+    assert said.endswith("(half)")
+    np.testing.assert_allclose(numbers(said), [dx[1, 2], slopes[1, 2], off[1, 2]], rtol=5e-3)
+    assert page.evaluate(BLACK) == [[2, 1]] * 3
+    page.locator(MAPS).nth(0).focus()
+    page.keyboard.press("ArrowLeft")                     # from there on
+    assert page.inner_text("#wrong .at-entry").startswith("dx[1, 1]")
+    assert page.evaluate(BLACK) == [[1, 1]] * 3
+    page.keyboard.press("Enter")                         # what yours is made of
+    assert page.inner_text("#array .entry h4") == "dx at row 1, column 1"
+    assert "off by" in page.inner_text("#array .measured")
+
+
+def test_the_three_maps_have_one_scale(wrong):
+    page, found = wrong
+    shown, = page.locator("#wrong .scale-row").all_inner_texts()
+    largest = max(np.abs(decoded(found.data["arrays"][found.data["checker"]["gradients"][0][which]])).max() for which in ("yours", "measured"))
+    assert numbers("]" + shown) == pytest.approx([-largest, largest], rel=5e-3)
+
+
+def test_one_gradient_at_a_time(wrong):
+    page, found = wrong
+    assert page.locator("#wrong .choices button").all_inner_texts() == ["dx ✗", "dW ✓"]
+    page.locator("#wrong .choices button").nth(1).click()
+    assert page.inner_text("#wrong .at-entry").endswith("✓ the same but for rounding")
+    assert page.locator(MAPS).count() == 3
+
+
+def test_what_changes_when_it_is_put_right(wrong):
+    page, _ = wrong
+    page.get_by_role("button", name="Put right").click()
+    assert page.locator(".chip.differs").count() >= 1
+    assert page.locator("#wrong .differing li button").count() >= 1
+    page.get_by_role("button", name="Put right").click()
+    assert page.locator(".chip.differs").count() == 0
+
+
+def test_entries_without_a_slope_are_hatched_and_said_so(opened):
+    def relu(x):
+        y = np.maximum(x, 0)
+        return y, lambda dy: dy / 2 * (x > 0)
+
+    page = opened(explore(relu, np.array([[1.0, -1.0, 0.0], [0.0, 2.0, 3.0]])))
+    assert "2 entries have no slope" in page.inner_text("#wrong")
+    box = page.locator(MAPS).nth(1).bounding_box()
+    page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 0.25 * box["height"])
+    assert page.inner_text("#wrong .at-entry").endswith("there is no slope here, and nothing to compare with.")
+    pixel = """([n]) => { const c = document.querySelectorAll("#wrong .compared canvas.map")[n];
+      return [...c.getContext("2d").getImageData(Math.floor(0.5 * c.width / 3), Math.floor(0.9 * c.height), 1, 1).data]; }"""
+    grey = [page.evaluate(pixel, [n])[:3] for n in (1, 2)]
+    assert all(max(one) - min(one) < 20 and max(one) < 230 for one in grey), grey
+    assert page.evaluate(pixel, [0])[:3] == [255, 255, 255]          # yours is 0 there
+
+
+def test_a_right_op_says_so_and_has_its_maps(opened, rng):
+    page = opened(explore(ops.tanh, rng.standard_normal((3, 4))))
+    page.keyboard.press("r")
+    assert page.inner_text("#wrong .verdict") == "PASS"
+    assert page.locator(MAPS).count() == 3
+    assert page.locator(".line.suspect").count() == 0
+    assert page.inner_text("#wrong .at-entry").endswith("✓ the same but for rounding")
+
+
+def test_a_blank_has_its_target(opened, inputs):
+    page = opened(explore(test_checked.blank, *inputs))
+    assert page.inner_text("#wrong .verdict") == "NOT TESTED"
+    assert page.inner_text("#wrong figcaption") == "measured: what it has to be"
+    assert page.locator(MAPS).count() == 1
+
+
+def test_an_exercise_gives_no_line_away(opened, inputs):
+    page = opened(explore_function(test_checked.halved, inputs, hints_only=True))
+    assert "something is too much here" in page.inner_text("#wrong")
+    assert page.locator("#wrong .code-said").count() == 0
+    assert "dx = dy @ W.T\n" not in page.inner_text("#wrong") + "\n"
+    assert page.get_by_role("button", name="Put right").count() == 0
+
+
+@pytest.mark.parametrize("width", [1280, 420])
+def test_the_maps_are_side_by_side_or_below_each_other_and_inside(opened, rng, width):
+    def doubled(x):
+        y = x * x
+        return y, lambda dy: 4 * dy * x
+
+    page = opened(explore(doubled, rng.standard_normal((4, 40))), viewport={"width": width, "height": 900})
+    boxes = [page.locator(MAPS).nth(n).bounding_box() for n in range(3)]
+    assert boxes[0]["x"] == boxes[1]["x"] == boxes[2]["x"]           # 40 columns: too wide to be side by side
+    assert boxes[0]["y"] < boxes[1]["y"] < boxes[2]["y"]
+    assert max(box["x"] + box["width"] for box in boxes) <= width
+    assert page.evaluate("(id => { const e = document.getElementById(id); return e.scrollWidth <= e.clientWidth; })('inspector')")
