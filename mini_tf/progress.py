@@ -8,7 +8,18 @@ from importlib.util import find_spec
 from mini_tf import kernels
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
+from rich.text import Text
 
 
 class Output(Console):
@@ -32,20 +43,32 @@ class Output(Console):
 console = Output(highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
+class TimeLeftColumn(TimeRemainingColumn):
+    """ "· 0:00:12 left"; nothing until it can be estimated"""
+
+    def render(self, task: Task) -> Text:
+        if task.time_remaining is None:
+            return Text("")
+        return Text.assemble("· ", super().render(task), " left")
+
+
 @contextmanager
-def progress_bar(what: str, total: int) -> Iterator[Callable]:
+def progress_bar(what: str, total: int, even: bool = True) -> Iterator[Callable]:
     """Yields a function update(done, note=""), to be called as the work goes on.
 
     with progress_bar("training", steps) as update:
         for step in range(steps):
             …
             update(step + 1, f"loss {loss:.3f}")
+
+    even: the steps take about as long, so that the time that is left can be estimated
     """
-    columns = (
+    columns: list[ProgressColumn] = [
         TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn(), TextColumn("·"), TimeRemainingColumn(),
-        TextColumn("left"),
-    )  # fmt: skip
+        TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn(),
+    ]  # fmt: skip
+    if even:
+        columns.append(TimeLeftColumn(table_column=Column(no_wrap=True)))
     # In a notebook, rich draws bars with widgets: pip install ipywidgets.
     seen = console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
     with Progress(*columns, console=console, transient=True, disable=console.quiet or not seen) as progress:

@@ -10,6 +10,7 @@ from mini_tf.cli.app import app, examples, keep_standard_output_for, out
 from mini_tf.errors import UserError
 from mini_tf.files import is_stream
 from mini_tf.parallel.starting import mpi_here
+from mini_tf.progress import progress_bar
 
 import typer
 from rich.table import Table
@@ -102,7 +103,9 @@ def explore(
     from mini_tf.explore.command import explored
 
     keep_standard_output_for(out_file)
-    explored(what, text, corpus, bug or [], shape or [], arg or [], seed, solution, tokenizer).write(out_file)
+    page = explored(what, text, corpus, bug or [], shape or [], arg or [], seed, solution, tokenizer)
+    with progress_bar("writing the page", 1):
+        page.write(out_file)
     if not is_stream(out_file):
         out.print(Text(f"written: {out_file} ({out_file.stat().st_size / 1e6:.1f} MB); open it in a browser"))
 

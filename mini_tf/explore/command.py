@@ -1,7 +1,8 @@
 """What the command mini-tf explore does."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from mini_tf.types import PathLike
 import numpy as np
 
 FEW = 13                 # words that a run's model reads by default
+FUNCTION_STEPS = 3
 
 
 def explored(
@@ -52,15 +54,17 @@ def explored(
     if what not in EXAMPLES:
         raise _unknown(what)
     f, inputs, params = EXAMPLES[what](np.random.default_rng(seed))
-    return explore_function(f, inputs, what, {"params": params}, seed=seed)
+    with _steps(FUNCTION_STEPS) as say:
+        return explore_function(f, inputs, what, {"params": params}, seed=seed, say=say)
 
 
 def _of_function(what, shapes, args, seed, solution):
     if solution and is_exercise(what):
         what = _solution_of(what)
     f, inputs, options = load(what, shapes, seed, args)
-    with running(what):
-        return explore_function(f, inputs, what.rpartition("::")[2] or what, options, is_exercise(what), seed)
+    name = what.rpartition("::")[2] or what
+    with running(what), _steps(FUNCTION_STEPS) as say:
+        return explore_function(f, inputs, name, options, is_exercise(what), seed, say)
 
 
 def _solution_of(what):
@@ -131,6 +135,13 @@ def _page(model, vocabulary, text, about, moments, bugs):
     read = reading(model, vocabulary, text)
     says = "translates" if isinstance(model, TranslationModel) else "reads"
     title = f"{type(model).__name__} {says} “{' '.join(read.text.split())}”"
-    with progress_bar("exploring", 3 + len(moments[:-1])) as update:
-        done = count(1)
-        return explore_model(read, title, about, moments, bugs, lambda what: update(next(done), what))
+    with _steps(max(len(moments), 1) + 2) as say:
+        return explore_model(read, title, about, moments, bugs, say)
+
+
+@contextmanager
+def _steps(total: int) -> Iterator[Callable[[str], None]]:
+    """Gives a function that is told the name of each of so many steps before it begins: they take unequal times."""
+    with progress_bar("exploring", total, even=False) as update:
+        begun = count()
+        yield lambda what: update(next(begun), what)

@@ -13,7 +13,7 @@ from mini_tf.errors import UserError
 from mini_tf.explore.checked import checked
 from mini_tf.explore.comparison import Alternative, compare_bugs, compare_repair, differences
 from mini_tf.explore.function_run import FunctionRun
-from mini_tf.explore.page_data import PageData, alternative_data, bad_numbers, paths
+from mini_tf.explore.page_data import PageData, alternative_data, bad_numbers, paths, with_shared_bytes, zeros_below
 from mini_tf.explore.readings import Moments, Reading, gradients_between_words, parameters_set
 from mini_tf.explore.recording import Recorder
 from mini_tf.explore.slopes import measure_function, measure_loss, measure_steps
@@ -42,7 +42,8 @@ class Exploration:
 
     def html(self) -> str:
         """The page, as a string"""
-        return rendered(PAGE, title=self.title, about=self.about, notes=self.notes, data=self.data)
+        data = with_shared_bytes(self.data)
+        return rendered(PAGE, title=self.title, about=self.about, notes=self.notes, data=data)
 
     def write(self, path: PathLike) -> None:
         """Write the page, whole or not at all. Raises UserError if it cannot be written."""
@@ -61,15 +62,17 @@ def explore_model(
     """The Exploration of a Reading. moments: of a training; the model is at the last of them
 
     bugs: names of the planted bugs to compare it with; by default some that matter
+    say: gets the name of each step before it begins
     """
     pages, recordings, found, descent = PageData(read.axes), [], list[Alternative](), list[float]()
     *earlier, (now, _) = moments or [("", {})]
     for label, parameters in earlier:
+        say(f"recording: {label}")
         with parameters_set(read.model, parameters):
             recorder = pages.record(read.run)
             measure_steps(pages.store, read.run, recorder, FEW)
             recordings.append(_model_recording(pages, recorder, label, read))
-        say(label)
+    say(f"recording: {now}" if now else "recording")
     recorder = pages.record(read.run)
     notes = list(read.notes)
     if recorder.error is not None:
@@ -95,17 +98,20 @@ def explore_model(
 @on_one_core
 def explore_function(
     f: Any, inputs: Sequence[Any], name: str | None = None, options: dict[str, Any] | None = None,
-    hints_only: bool = False, seed: int = 0,
+    hints_only: bool = False, seed: int = 0, say: Callable[[str], None] = lambda what: None,
 ) -> Exploration:  # fmt: skip
     """The Exploration of an op, a layer, or a learner's own code, with a random dy.
 
     options: of gradcheck, and of f by name;  hints_only: of an exercise, no line is corrected
+    say: gets the name of each step before it begins
     """
     check_whole(0, seed=seed)
     options, pages = options or {}, PageData()
+    say("checking the gradients")
     run, report = FunctionRun(f, inputs, options, seed), gradcheck(f, *inputs, name=name, seed=seed, **options)
     if run.subject is None and (not callable(f) or isinstance(f, type)):
         raise UserError(f"{report.name}: {' '.join(report.refusals)}")
+    say("recording")
     recorder = pages.record(run, partners=run.partners)
 
     def again():
@@ -117,6 +123,7 @@ def explore_function(
     gradients = run.gradients                            # those of the page; each run makes others
     if recorder.error is None:
         notes += _not_repeatable(recorder, again())
+    say("measuring slopes")
     if run.subject is not None and run.dy is not None:
         with suppress(Exception):                        # the report says why something cannot be measured
             measured = measure_function(pages.store, run.subject, run.dy, gradients)
@@ -172,4 +179,4 @@ def _record_coarsely(pages: PageData, read: Reading) -> Recorder:
 def _model_recording(pages: PageData, recorder: Recorder, label: str, read: Reading) -> dict[str, Any]:
     flow = [] if recorder.error else gradients_between_words(read.model, read.batch, read.words)
     references = [[name, pages.store.refer(norms)] for name, norms in flow]
-    return pages.recording(recorder, label, paths(read.model), flow=references)
+    return pages.recording(recorder, label, paths(read.model), flow=references, notes=zeros_below(pages, recorder))

@@ -7,6 +7,7 @@ from types import CodeType
 from typing import Any
 
 import mini_tf
+from mini_tf import ops
 from mini_tf.explore.arrays import Axes, Store
 from mini_tf.explore.comparison import Alternative
 from mini_tf.explore.dataflow import dataflow
@@ -146,6 +147,17 @@ def bad_numbers(pages: PageData, recorder: Recorder) -> list[str]:
     return []
 
 
+def zeros_below(pages: PageData, recorder: Recorder) -> list[str]:
+    """[why all gradients below the readout are 0], if the last linear map of the forward has a W that is 0; or []"""
+    linear = ops.linear.formula.__code__
+    last = next((frame for frame in reversed(recorder.frames) if frame.written.code is linear), None)
+    W = dict(last.arguments).get("W") if last else None
+    if not isinstance(W, int) or pages.store.arrays[W]["norm"] != 0:
+        return []
+    return ["The readout starts at 0, and multiplies the gradient by it: at this moment every gradient below it is 0. "
+            "The readout's own is not; after one step, neither are the others."]               # fmt: skip
+
+
 def alternative_data(other: Alternative, recorder: Recorder) -> dict[str, Any]:
     """What the page holds of an Alternative; its lines are numbered as the recording's, in which some are left out."""
     shown = PageData.shown_calls(recorder)
@@ -161,3 +173,21 @@ def paths(layer: Layer) -> dict[int, str]:
     for path, member in layer.members():
         found.setdefault(id(member), path)               # of several paths the first
     return found
+
+
+def with_shared_bytes(data: dict[str, Any]) -> dict[str, Any]:
+    """A page's data, with the bytes of arrays and slopes once each, in "bytes", and their numbers in their places
+
+    An array that is reshaped has the same bytes in two shapes, and its slopes.
+    """
+    numbers: dict[str, int] = {}
+
+    def numbered(x: Any) -> Any:
+        return numbers.setdefault(x, len(numbers)) if isinstance(x, str) else x
+
+    arrays = []
+    for about in data["arrays"]:
+        slopes = about.get("measured", {})
+        measured = {of: {name: numbered(x) for name, x in found.items()} for of, found in slopes.items()}
+        arrays.append(about | {"data": numbered(about["data"])} | ({"measured": measured} if measured else {}))
+    return data | {"arrays": arrays, "bytes": [*numbers]}

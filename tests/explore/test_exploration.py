@@ -7,7 +7,8 @@ import textwrap
 from mini_tf import layers, ops
 from mini_tf.errors import UserError
 from mini_tf.explore import Exploration, explore
-from mini_tf.explore.page_data import paths
+from mini_tf.explore.exploration import explore_function, explore_model
+from mini_tf.explore.page_data import paths, with_shared_bytes
 from mini_tf.explore.small import spoken
 from mini_tf.gradcheck.learner import load
 from tests.explore.conftest import decoded, tiny_model, tiny_reading
@@ -59,6 +60,44 @@ def test_a_page_is_one_file_that_needs_nothing_else(exploration, tmp_path):
     data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', page, flags=re.S)[1])
     assert data["kind"] == "model"
     assert [recording["label"] for recording in data["recordings"]] == ["earlier", "now"]
+
+
+def test_the_page_has_the_same_bytes_once(exploration):
+    """Of reshaped arrays, and of their slopes: nothing else changes."""
+    packed = with_shared_bytes(exploration.data)
+    texts = packed["bytes"]
+    assert len(set(texts)) == len(texts)
+    for about, own in zip(packed["arrays"], exploration.data["arrays"]):
+        assert texts[about["data"]] == own["data"]
+        for of, found in own.get("measured", {}).items():
+            assert {name: x if x is None else texts[x] for name, x in about["measured"][of].items()} == found
+    before, after = (len(json.dumps(data)) for data in (exploration.data, packed))
+    assert after < 0.95 * before
+
+
+def test_a_readout_of_zeros_is_said_at_its_moment():
+    read = tiny_reading()
+    now = {name: p.data for name, p in read.model.parameters().items()}
+    first = now | {"A.W": np.zeros_like(now["A.W"])}
+    found = explore_model(read, "tiny", "for tests", [("first", first), ("now", now)], bugs=["linear: dW is a mean"])
+    earlier, last = found.data["recordings"]
+    assert len(earlier["notes"]) == 1
+    assert earlier["notes"][0].startswith("The readout starts at 0")
+    assert last["notes"] == []
+    dtable = [ref for frame in earlier["frames"] if frame["name"] == "accumulate" and frame["at"].endswith("table")
+              for name, ref in frame["arguments"] if name == "gradient"]          # fmt: skip
+    assert [found.data["arrays"][ref]["norm"] for ref in dtable] == [0]
+
+
+def test_each_step_is_told_before_it_begins():
+    said = []
+    read = tiny_reading()
+    now = {name: p.data for name, p in read.model.parameters().items()}
+    explore_model(read, "tiny", "for tests", [("first", now), ("now", now)], ["linear: dW is a mean"], said.append)
+    assert said == ["recording: first", "recording: now", "measuring slopes", "planting bugs"]
+    said.clear()
+    explore_function(ops.tanh, [np.ones((2, 3))], say=said.append)
+    assert said == ["checking the gradients", "recording", "measuring slopes"]
 
 
 def test_the_moments_have_their_own_numbers(exploration):
@@ -139,8 +178,6 @@ def test_what_goes_wrong_is_said_and_the_page_is_there(tmp_path, change, says):
 
 
 def test_no_line_of_an_exercise_is_corrected(tmp_path):
-    from mini_tf.explore.exploration import explore_function
-
     path = tmp_path / "mine.py"
     path.write_text(textwrap.dedent(OP).format(forward="y = e + 0", backward="dx = dy"), encoding="utf-8")
     f, inputs, _ = load(f"{path}::f", ["x=3,4"])

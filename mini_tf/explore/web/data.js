@@ -25,8 +25,8 @@ function redraw(container, draw) {
 
 // Arrays ---------------------------------------------------------------------------------------------------------------
 
-function bytesOf(text) {
-  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer;
+function bytesOf(text) {                                // or the number of one that the page has once
+  return Uint8Array.from(atob(typeof text === "number" ? page.bytes[text] : text), (letter) => letter.charCodeAt(0)).buffer;
 }
 
 const FORMS = { f4: Float32Array, f8: Float64Array, i4: Int32Array, u1: Uint8Array };

@@ -70,6 +70,7 @@ function showAll() {
   steps.style.setProperty("--turn", `${(100 * rec.turn) / Math.max(rec.lines.length - 1, 1)}%`);
   document.getElementById("position").textContent = `line ${state.step + 1} of ${rec.lines.length.toLocaleString("en")} · ${currentFrame().back ? "backward" : "forward"}${turnOfLine()}`;
   document.getElementById("moment-name").textContent = rec.label;
+  document.getElementById("moment-notes").replaceChildren(...(rec.notes || []).map((words) => element("p", { class: "note" }, words)));
   document.getElementById("moment").value = state.moment;
   document.getElementById("code").classList.toggle("backward", currentFrame().back);
   redraw(document.getElementById("code"), showCode);
