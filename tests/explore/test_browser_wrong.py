@@ -1,12 +1,15 @@
-"""A learner's own op in a real browser: yours, measured and their difference, the checker's words, the marked line."""
+"""A learner's own op in a real browser: yours, measured and their difference, the checker's words, the marked line.
+
+And what a model's page says of gradients: their sizes on a scale from 0, bugs by their titles, why they are 0.
+"""
 
 import re
 
 from mini_tf import ops
 from mini_tf.explore import explore
-from mini_tf.explore.exploration import explore_function
+from mini_tf.explore.exploration import explore_function, explore_model
 from tests.explore import test_checked
-from tests.explore.conftest import decoded
+from tests.explore.conftest import decoded, tiny_reading
 
 import numpy as np
 import pytest
@@ -153,3 +156,39 @@ def test_the_maps_are_side_by_side_or_below_each_other_and_inside(opened, rng, w
     assert boxes[0]["y"] < boxes[1]["y"] < boxes[2]["y"]
     assert max(box["x"] + box["width"] for box in boxes) <= width
     assert page.evaluate("(id => { const e = document.getElementById(id); return e.scrollWidth <= e.clientWidth; })('inspector')")
+
+
+def test_sizes_of_gradients_have_a_scale_from_0(opened, exploration):
+    page = opened(exploration)
+    page.keyboard.press("w")
+    flow = [decoded(exploration.data["arrays"][ref]) for _, ref in exploration.data["recordings"][-1]["flow"]]
+    scales = page.locator("#words .scale-row").all_inner_texts()
+    for norms, scale in zip(reversed(flow), scales):
+        assert scale.startswith("0 ")
+        assert float(scale.split()[-1]) == pytest.approx(norms.max(), rel=5e-3)
+    assert scales[len(flow)].startswith("0 ")            # A
+    assert scales[-1].startswith("−")                    # dS
+    colours = page.evaluate("""() => { const { data } = document.querySelector("#words .scale").getContext("2d").getImageData(0, 0, 120, 1);
+      return [Array.from(data.slice(0, 3)), Array.from(data.slice(4 * 119, 4 * 119 + 3))]; }""")
+    assert colours == [[255, 255, 255], page.evaluate("POSITIVE")]
+
+
+def test_bugs_have_titles(opened, exploration):
+    page = opened(exploration)
+    assert page.locator("#alternative option").all_inner_texts() == ["nothing", "Layer norm: dx leaves out γ"]
+    page.select_option("#alternative", index=1)
+    assert page.inner_text("#wrong h3") == "Layer norm: dx leaves out γ"
+    assert "g = dy * gamma" in page.inner_text("#wrong .checker")
+    assert page.locator("#wrong pre").count() == 0
+
+
+def test_why_gradients_are_0_is_said_at_that_moment_only(opened):
+    read = tiny_reading()
+    now = {name: p.data for name, p in read.model.parameters().items()}
+    moments = [("first", now | {"A.W": np.zeros_like(now["A.W"])}), ("now", now)]
+    page = opened(explore_model(read, "tiny", "for tests", moments, bugs=["linear: dW is a mean"]))
+    assert "readout" not in page.inner_text("#notes")
+    page.evaluate("chooseMoment(0)")
+    assert "The readout starts at 0, and multiplies the gradient by it" in page.inner_text("#notes")
+    page.evaluate("chooseMoment(1)")
+    assert "readout" not in page.inner_text("#notes")
