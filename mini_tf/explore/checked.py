@@ -1,10 +1,11 @@
 """What the checker has found, as a page shows it: in words, at its lines, and as three arrays for each gradient."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mini_tf.explore.arrays import Store, allowed, is_float
+from mini_tf.explore.sheets import Sheet
 from mini_tf.gradcheck import Report, Slopes, TensorReport
 from mini_tf.gradcheck.page import PLACE
 from mini_tf.gradcheck.report import FAIL, PASS, Comparison
@@ -16,17 +17,20 @@ import numpy as np
 
 Sentence = dict[str, Any]            # {"kind", "text"}; of a line of code with "file", "line", and "html" of its text
 STATES = "wrong", "not tested", "right"
-HERE = "the mistake can be here"
+HERE, BLANK = "the mistake can be here", "a blank to fill"
 ELSEWHERE = {
     "generic": "It is right at your numbers, and wrong at random ones. These are of random ones.",
     "far": "It is right at your numbers and at random ones, and wrong far from them. These are from there.",
 }  # fmt: skip
 
 
-def checked(store: Store, report: Report, gradients: dict[str, Any], measured: dict[str, Slopes]) -> dict[str, Any]:
+def checked(
+    store: Store, report: Report, gradients: dict[str, Any], measured: dict[str, Slopes], sheets: Iterable[Sheet] = ()
+) -> dict[str, Any]:  # fmt: skip
     """What a page holds of a check.
 
     gradients   {name: what the backward gave for it, on the page};  measured: {name: the slopes there, of every entry}
+    sheets      of the functions that ran, whose blanks are looked for
 
     verdict, headline   of all
     said                [Sentence], without those about a single gradient
@@ -40,8 +44,8 @@ def checked(store: Store, report: Report, gradients: dict[str, Any], measured: d
     own = {words for one in found for words in one["words"]}
     said = [one for one in sentences(report) if one["kind"] not in ("tensor", "words") and one["text"] not in own]
     return {
-        "verdict": report.verdict, "headline": _headline(report, found), "said": said, "marks": _marks(report),
-        "gradients": found,
+        "verdict": report.verdict, "headline": _headline(report, found), "said": said,
+        "marks": _marks(report) or _blanks(report, sheets), "gradients": found,
     }  # fmt: skip
 
 
@@ -81,6 +85,15 @@ def _marks(report: Report) -> list[dict[str, Any]]:
     said = [(change.place, change.kind) for change in report.changes] or [(one, HERE) for one in report.suspects]
     return [{"file": match[1], "line": int(match[2]), "words": words}
             for place, words in said if (match := PLACE.fullmatch(place))]           # fmt: skip
+
+
+def _blanks(report: Report, sheets: Iterable[Sheet]) -> list[dict[str, Any]]:
+    """The lines with a blank, `dx = ...`, if the checker has met one"""
+    if not any(BLANK in one for one in (*report.refusals, *report.findings)):
+        return []
+    return [{"file": sheet.file, "line": number, "words": BLANK}
+            for sheet in sheets for number, line in enumerate(sheet.source, sheet.first)
+            if re.search(r"= *\.\.\. *(#.*)?$", line)]                # fmt: skip
 
 
 def _headline(report: Report, gradients: list[dict[str, Any]]) -> str:

@@ -130,10 +130,11 @@ def explore_function(
         with suppress(Exception):
             measure_steps(pages.store, run, recorder)
         corrected = None if hints_only else compare_repair(report, run, recorder, again)
+    sheets = {(sheet.file, sheet.first): sheet for frame in recorder.frames for sheet in [frame.written.sheet]}.values()
     data = pages.data(
         [pages.recording(recorder, "", flow=[])],
         alternatives=[alternative_data(corrected, recorder)] if corrected else [], descent=[], words=[], asked=[],
-        kind="function", checker=checked(pages.store, report, gradients, measured),
+        kind="function", checker=checked(pages.store, report, gradients, measured, sheets),
     )  # fmt: skip
     about = "A function by itself has no loss: dy is random, and the gradients are the slopes of φ = Σ dy·y."
     return Exploration(report.name, about, data, notes + bad_numbers(pages, recorder))

@@ -103,6 +103,21 @@ def test_of_a_blank_the_slopes_are_shown(inputs):
     np.testing.assert_allclose(measured, x.T @ dy, rtol=1e-7)
 
 
+def test_the_line_of_a_blank_is_marked(inputs):
+    def to_fill(x, W):
+        y = x @ W
+
+        def backward(dy):
+            dx = dy @ W.T
+            dW = ...                                     # x.T @ …
+            return dx, dW
+
+        return y, backward
+
+    mark, = explore(to_fill, *inputs).data["checker"]["marks"]
+    assert (mark["line"], mark["words"]) == (to_fill.__code__.co_firstlineno + 5, "a blank to fill")
+
+
 def test_entries_at_a_kink_have_no_slope():
     def relu(x):
         return np.maximum(x, 0), lambda dy: dy / 2 * (x > 0)

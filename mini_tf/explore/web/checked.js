@@ -36,11 +36,14 @@ function marksOf(sheet) {
   return new Map(marks.map(({ line, words }) => [line, words]));
 }
 
-/* The last time that a line of a file ran, or null. */
+/* The last time that a line of a file ran, or, if it makes nothing, as a blank does, the nearest one above it; or null. */
 function stepAt(file, number) {
-  const rec = recording(), ran = (line) => page.sheets[rec.frames[line.frame].sheet].file === file && line.first <= number && number <= line.last;
-  for (let step = rec.lines.length - 1; step >= 0; step--) if (ran(rec.lines[step])) return step;
-  return null;
+  const rec = recording(), found = { step: null, first: 0 };
+  rec.lines.forEach((line, step) => {
+    const sheet = page.sheets[rec.frames[line.frame].sheet], inside = sheet.first <= number && number < sheet.first + sheet.lines.length;
+    if (sheet.file === file && inside && line.first <= number && line.first >= found.first) Object.assign(found, { step, first: line.first });
+  });
+  return found.step;
 }
 
 function goToSource(file, number) {
@@ -71,7 +74,7 @@ function comparedMaps(gradient, maps, width) {
   const arrays = maps.map(([, ref]) => arrayOf(ref)), most = Math.max(...arrays.slice(0, 2).map((array) => array.most));
   const shape = (array) => array.shape.join(" ");
   const together = arrays.every((array) => shape(array) === shape(arrays[0])), layout = layoutOf(arrays[arrays.length - 1]);
-  const place = looked.places.get(gradient) || worstPlace(arrays[arrays.length - 1], gradient.worst);
+  const place = looked.places.get(gradient) || worstPlace(arrays[arrays.length - 1], gradient);
   const said = element("p", { class: "entry at-entry", "aria-live": "polite" }), sideBySide = width / maps.length >= 30 + 11 * layout.columns;
   const tile = tileOf(arrays[arrays.length - 1], layout, place), drawn = [];
   const look = (where) => {
@@ -90,12 +93,12 @@ function comparedMaps(gradient, maps, width) {
   return [...tiles, element("div", { class: "compared" }, ...figures), element("p", { class: "soft" }, scaleOf(most), ...legendOf(gradient)), said];
 }
 
-/* The checker's worst entry; if it is not on the page, the one that is off by most. */
-function worstPlace(array, index) {
-  const known = index && index.length === array.shape.length ? placesOf(array, index) : null;
+/* The checker's worst entry; if it is not on the page, the one that is off by most; the first where nothing is compared. */
+function worstPlace(array, gradient) {
+  const known = gradient.worst && gradient.worst.length === array.shape.length ? placesOf(array, gradient.worst) : null;
   if (known) return known;
   let worst = 0;
-  array.values.forEach((value, i) => { if (Math.abs(value) > Math.abs(array.values[worst]) || Number.isNaN(array.values[worst])) worst = i; });
+  if (gradient.difference !== null) array.values.forEach((value, i) => { if (Math.abs(value) > Math.abs(array.values[worst]) || Number.isNaN(array.values[worst])) worst = i; });
   return unflatten(worst, array.part);
 }
 

@@ -221,6 +221,7 @@ function begin() {
   showTab("block");
   goTo(failed >= 0 ? failed : marked ?? 0);
   if (failed >= 0 || marked !== null) showView("lines");
+  document.querySelector(".line.suspect")?.scrollIntoView({ block: "nearest" });
   if (page.checker && page.checker.verdict !== "PASS") showTab("wrong");
   if (storyInAddress()) goToStory(storyInAddress());
 }
