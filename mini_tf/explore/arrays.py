@@ -14,7 +14,8 @@ from mini_tf.types import Array
 import numpy as np
 
 LONGEST = 128            # entries shown along an axis,
-MOST = 4096              # and of an array
+ABOUT = 200              # characters of a page that say what an array is
+MOST = 4096              # and of an array, where a page has room for it
 ROUNDING = {2: 1e-2, 4: 5e-5, 8: 1e-9}                    # of a gradient in 2, 4, 8 bytes, relative to its largest
 FORMS = {"f": "f4", "i": "i4", "u": "i4", "b": "u1"}      # how a page holds dtypes of a kind
 
@@ -61,15 +62,15 @@ class Axes:
 class Store:
     """Turns values into references: numbers of arrays, or short texts.
 
-    axes     the Axes of the arrays
+    axes     the Axes of the arrays;  most: entries that are shown of one
     arrays   what the page holds of each: see `described`
     coarse   while True, new floating arrays are stored with three or four digits
     """
 
     coarse = False
 
-    def __init__(self, axes: Axes | None = None):
-        self.axes = axes or Axes()
+    def __init__(self, axes: Axes | None = None, most: int = MOST):
+        self.axes, self.most = axes or Axes(), most
         self.arrays: list[dict[str, Any]] = []
         self.numbers: dict[Any, int] = {}                # of arrays, by shape and content
         self.same_entries: dict[Any, list[int]] = {}     # numbers of the arrays with this content, of any shape
@@ -90,8 +91,10 @@ class Store:
 
     @property
     def characters(self) -> int:
-        """About how many characters the arrays take on a page"""
-        return sum(len(about["data"]) for about in self.arrays)
+        """About how many characters the arrays and their slopes take on a page, which has the same bytes once"""
+        slopes = [found for about in self.arrays for found in about.get("measured", {}).values()]
+        texts = {about["data"] for about in self.arrays} | {text for found in slopes for text in found.values() if text}
+        return ABOUT * len(self.arrays) + sum(map(len, texts))
 
     @staticmethod
     def text(words: str) -> dict[str, str]:
@@ -145,7 +148,7 @@ class Store:
         kinds, longest = self.axes.kinds(shape), LONGEST
         chosen = [np.asarray(self.axes.shown.get(kind, range(size)))[:size] for kind, size in zip(kinds, shape)]
         limited = [indices[:longest] for indices in chosen]
-        while math.prod(map(len, limited)) > MOST:
+        while math.prod(map(len, limited)) > self.most:
             longest //= 2
             limited = [indices[: max(longest, 1)] for indices in limited]
         return None if all(len(a) == size for a, size in zip(limited, shape)) else limited

@@ -10,6 +10,7 @@ from typing import Any
 from mini_tf.checks import check_whole
 from mini_tf.cores import on_one_core
 from mini_tf.errors import UserError
+from mini_tf.explore.arrays import MOST
 from mini_tf.explore.checked import checked
 from mini_tf.explore.comparison import Alternative, compare_bugs, compare_repair, differences
 from mini_tf.explore.function_run import FunctionRun
@@ -24,7 +25,9 @@ from mini_tf.types import PathLike
 
 PAGE = Path(__file__).parent / "web" / "explore.html.jinja"
 FEW = 128                # entries measured of an array, at moments before the last
-LARGE = 6e6              # characters of a page's arrays beyond which it gets no bug, unless it is asked for
+ROOM = 3.3e6             # characters of the arrays that a page records: of larger models, less is shown of each array
+LEAST = 256              # entries, but so many of each
+LARGE = 4.5e6            # with slopes and bugs; beyond it a page gets no bug, unless it is asked for
 
 
 @dataclass
@@ -64,35 +67,35 @@ def explore_model(
     bugs: names of the planted bugs to compare it with; by default some that matter
     say: gets the name of each step before it begins
     """
-    pages, recordings, found, descent = PageData(read.axes), [], list[Alternative](), list[float]()
+    recordings, found, descent = [], list[Alternative](), list[float]()
     *earlier, (now, _) = moments or [("", {})]
+    say(f"recording: {now}" if now else "recording")
+    pages, last = _recorded(read, 1 + len(earlier))
     for label, parameters in earlier:
         say(f"recording: {label}")
         with parameters_set(read.model, parameters):
             recorder = pages.record(read.run)
             measure_steps(pages.store, read.run, recorder, FEW)
             recordings.append(_model_recording(pages, recorder, label, read))
-    say(f"recording: {now}" if now else "recording")
-    recorder = pages.record(read.run)
     notes = list(read.notes)
-    if recorder.error is not None:
-        notes.insert(0, _where_it_stopped(recorder))
+    if last.error is not None:
+        notes.insert(0, _where_it_stopped(last))
     else:
         say("measuring slopes")
-        measure_steps(pages.store, read.run, recorder)
+        measure_steps(pages.store, read.run, last)
         read.run()
         measure_loss(pages.store, read.model.loss, [read.batch], read.model.parameters())
         read.model.clear_gradients()
         say("planting bugs")
         found, descent = compare_bugs(
-            read, recorder, lambda: _record_coarsely(pages, read), bugs, lambda: pages.store.characters > LARGE
+            read, last, lambda: _record_coarsely(pages, read), bugs, lambda: pages.store.characters > LARGE
         )
-    recordings.append(_model_recording(pages, recorder, now, read))
+    recordings.append(_model_recording(pages, last, now, read))
     data = pages.data(
-        recordings, alternatives=[alternative_data(one, recorder) for one in found], descent=descent, words=read.words,
+        recordings, alternatives=[alternative_data(one, last) for one in found], descent=descent, words=read.words,
         asked=read.asked, kind="model",
     )  # fmt: skip
-    return Exploration(title, about, data, notes + bad_numbers(pages, recorder))
+    return Exploration(title, about, data, notes + bad_numbers(pages, last))
 
 
 @on_one_core
@@ -167,6 +170,18 @@ def _not_repeatable(recorder: Recorder, again: Recorder) -> list[str]:
     line = recorder.lines[min(lines)]
     return [f"A second run gave other numbers, from {line.frame.sheet.file}:{line.first} on. If each call draws "
             "random numbers anew, slopes and comparisons mean nothing."]                   # fmt: skip
+
+
+def _recorded(read: Reading, count: int) -> tuple[PageData, Recorder]:
+    """A recording, and the page that it begins, with room for as many such recordings"""
+    most = MOST
+    while True:
+        pages = PageData(read.axes, most)
+        recorder = pages.record(read.run)
+        size = count * pages.store.characters
+        if size <= ROOM or most == LEAST:
+            return pages, recorder
+        most = max(LEAST, int(most * min(ROOM / size, 0.7)))
 
 
 def _record_coarsely(pages: PageData, read: Reading) -> Recorder:

@@ -8,7 +8,7 @@ from typing import Any
 
 import mini_tf
 from mini_tf import ops
-from mini_tf.explore.arrays import Axes, Store
+from mini_tf.explore.arrays import MOST, Axes, Store
 from mini_tf.explore.comparison import Alternative
 from mini_tf.explore.dataflow import dataflow
 from mini_tf.explore.folding import joined, without_notes_to_tools
@@ -36,8 +36,8 @@ def follows(code: CodeType) -> bool:
 class PageData:
     """Gathers the data of a page: sheets, arrays and recordings."""
 
-    def __init__(self, axes: Axes | None = None):
-        self.store = Store(axes)
+    def __init__(self, axes: Axes | None = None, most: int = MOST):
+        self.store = Store(axes, most)
         self.sheets: list[dict[str, Any]] = []
         self.numbers: dict[tuple[str, int], int] = {}    # (path, first line) of a sheet -> its number
         self.folded: list[Sheet] = []                    # by number

@@ -7,6 +7,7 @@ import textwrap
 from mini_tf import layers, ops
 from mini_tf.errors import UserError
 from mini_tf.explore import Exploration, explore
+from mini_tf.explore import exploration as exploring
 from mini_tf.explore.exploration import explore_function, explore_model
 from mini_tf.explore.page_data import paths, with_shared_bytes
 from mini_tf.explore.small import spoken
@@ -75,6 +76,21 @@ def test_the_page_has_the_same_bytes_once(exploration):
     assert after < 0.96 * before
 
 
+def test_of_larger_models_less_is_shown_of_each_array(monkeypatch):
+    """So that all recordings of a training fit into a page; sizes are those of the whole arrays."""
+    monkeypatch.setattr(exploring, "LEAST", 8)
+    monkeypatch.setattr(exploring, "ROOM", 100_000)
+    read = tiny_reading()
+    whole = explore(read.model, read.batch, words=read.words, bugs=["linear: dW is a mean"])
+    now = {name: p.data for name, p in read.model.parameters().items()}
+    found = explore_model(read, "tiny", "for tests", [("first", now), ("now", now)], ["linear: dW is a mean"])
+    parts = [about for about in found.data["arrays"] if "shown" in about]
+    assert len(parts) > 20
+    assert {about["norm"] for about in parts} <= {about["norm"] for about in whole.data["arrays"]}
+    sizes = [decoded(about).size for about in parts]
+    assert 8 <= max(sizes) <= 64
+
+
 def test_a_readout_of_zeros_is_said_at_its_moment():
     read = tiny_reading()
     now = {name: p.data for name, p in read.model.parameters().items()}
@@ -94,7 +110,7 @@ def test_each_step_is_told_before_it_begins():
     read = tiny_reading()
     now = {name: p.data for name, p in read.model.parameters().items()}
     explore_model(read, "tiny", "for tests", [("first", now), ("now", now)], ["linear: dW is a mean"], said.append)
-    assert said == ["recording: first", "recording: now", "measuring slopes", "planting bugs"]
+    assert said == ["recording: now", "recording: first", "measuring slopes", "planting bugs"]
     said.clear()
     explore_function(ops.tanh, [np.ones((2, 3))], say=said.append)
     assert said == ["checking the gradients", "recording", "measuring slopes"]
