@@ -60,7 +60,8 @@ def sentences(report: Report) -> Iterator[Sentence]:
         elif line.kind == "place":
             yield _placed(line.text)
         else:
-            yield {"kind": line.kind, "text": " ".join(line.text.split())}
+            of = f"d{line.about.name}: " if line.kind == "words" else ""
+            yield {"kind": line.kind, "text": of + " ".join(line.text.split())}
 
 
 def on_the_mistake(report: Report) -> Report:

@@ -190,8 +190,8 @@ def _words(bug: Bug) -> list[Sentence]:
     f, inputs, params = EXAMPLES[bug.example](np.random.default_rng(0))
     with planted(bug):
         report = gradcheck(f, *inputs, params=params, name=bug.example)
-    wanted = "finding", "step", "change", "now", "right", "words"
-    return [one for one in sentences(report) if one["kind"] in wanted]
+    wanted = "finding", "change", "now", "right", "words"
+    return [one for one in sentences(on_the_mistake(report)) if one["kind"] in wanted]
 
 
 def _gradients(read: Reading) -> Gradients:

@@ -18,8 +18,8 @@ function checkerPanel(width) {
 /* The checker's sentences; a place leads to its line. */
 function sentencesOf(said) {
   return said.map(({ kind, text, html, file, line }) => {
-    if (kind === "now" || kind === "right" || kind === "place") {
-      const code = element("code", { class: { now: "bad", right: "good" }[kind] || null });
+    if (html !== undefined) {
+      const code = element("code", { class: { now: "bad", wrong: "bad", right: "good" }[kind] || null });
       code.innerHTML = html;
       if (kind !== "place") return element("p", { class: "code-said" }, element("span", { class: "soft" }, kind), code);
       return element("p", { class: "code-said" }, element("button", { type: "button", onclick: () => goToSource(file, line) }, `line ${line}`), code);

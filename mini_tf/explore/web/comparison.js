@@ -42,7 +42,7 @@ function showWrong() {
 /* What was planted, what the checker says of it, and what training does with it. */
 function wrongBackward(wrong) {
   const parts = [element("h3", {}, wrong.title), element("p", {}, wrong.about)], now = sheetLine(wrong);
-  if (now) parts.push(element("p", { class: "soft" }, `${wrong.file}:${wrong.line}`), ...sentencesOf([{ kind: "right", html: now.trim() }, { kind: "now", html: wrong.edited.trim() }]));
+  if (now) parts.push(element("p", { class: "soft" }, `${wrong.file}:${wrong.line}`), ...sentencesOf([{ kind: "right", html: now.trim() }, { kind: "wrong", html: wrong.edited.trim() }]));
   if (wrong.error) parts.push(element("p", { class: "bad" }, `It raised ${wrong.error}`));
   if (wrong.words.length) parts.push(element("h4", {}, "What the checker says about a small example with other numbers"), element("div", { class: "checker" }, ...sentencesOf(wrong.words)));
   if (wrong.cosine !== null && wrong.losses.length) parts.push(...whyItFalls(wrong));
