@@ -23,7 +23,7 @@ function showArray() {
   if (made.line) about.append(` · made at line ${made.line.first} of ${titleOf(made.frame)}`);
   else about.append(` · given to ${titleOf(made.frame)}`);
   const parts = [element("h3", {}, made.name), about, element("p", { class: "soft" }, ...statisticsOf(array))];
-  const cut = array.shape.map((size, axis) => (array.shown[axis] ? `${array.part[axis]} of ${size.toLocaleString("en")} along axis ${axis}${array.kinds[axis] === "vocabulary" ? " (words of the text, and likely ones)" : ""}` : null)).filter(Boolean);
+  const cut = partsShown(array);
   if (cut.length) parts.push(element("p", { class: "note" }, `Shown in part: ${cut.join(", ")}. The sizes above are of the whole array.`));
   const tile = Math.min(state.head, layout.count - 1);
   if (layout.count > 1) parts.push(tileChoice(array, layout, tile));
@@ -47,6 +47,11 @@ function showArray() {
   if (entry) parts.push(entryPanel(made, array, entry));
   else if (array.values.length) parts.push(element("p", { class: "soft" }, "Click an entry, or move to it with the arrow keys: what is it made of?"));
   panel.replaceChildren(...parts);
+}
+
+/* ["48 of 12,000 along axis 0"], of the axes that are shown in part */
+function partsShown(array) {
+  return array.shape.map((size, axis) => (array.shown[axis] ? `${array.part[axis]} of ${size.toLocaleString("en")} along axis ${axis}${array.kinds[axis] === "vocabulary" ? " (words of the text, and likely ones)" : ""}` : null)).filter(Boolean);
 }
 
 function placesOf(array, index) {

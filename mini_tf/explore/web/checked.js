@@ -59,38 +59,54 @@ function firstMarkedStep() {
 
 // Yours, measured, difference ------------------------------------------------------------------------------------------
 
+const MARKS = { wrong: ["bad", "✗"], right: ["good", "✓"], "not tested": ["warn", "?"] };
+
+/* Which gradient, what is said of it, and its maps. */
 function gradientMaps(width) {
-  const { gradients } = page.checker, gradient = gradients[looked.gradient];
-  const choices = gradients.map((one, i) => element("button", { type: "button", class: i === looked.gradient ? "chosen" : "", "aria-pressed": String(i === looked.gradient),
-    onclick: () => { looked.gradient = i; redraw(document.getElementById("wrong"), showWrong); } }, element("code", {}, one.name), " ", element("span", { class: { wrong: "bad", right: "good" }[one.state] || "warn" }, { wrong: "✗", right: "✓" }[one.state] || "?")));
-  const parts = gradients.length > 1 ? [element("p", { class: "choices", role: "group", "aria-label": "the gradient that is shown" }, ...choices)] : [element("h4", {}, element("code", {}, gradient.name))];
-  parts.push(...gradient.words.map((words) => element("p", {}, words.replace(/ -(?=\d)/g, " −"))));
-  const maps = [["yours", gradient.yours], ["measured", gradient.measured], ["difference", gradient.difference]].filter(([, ref]) => typeof ref === "number");
-  if (!maps.length) return parts;
-  return [...parts, ...comparedMaps(gradient, maps, width)];
+  const { gradients } = page.checker, gradient = gradients[looked.gradient], name = (one) => element("code", {}, one.name);
+  const choice = (one, i) => {
+    const [tone, mark] = MARKS[one.state], on = one === gradient;
+    return element("button", { type: "button", class: on ? "chosen" : "", "aria-pressed": String(on), onclick: () => lookAt(i) }, name(one), " ",
+      element("span", { class: tone, "aria-label": one.state }, mark));
+  };
+  const head = gradients.length > 1
+    ? element("p", { class: "choices", role: "group", "aria-label": "the gradient that is shown" }, ...gradients.map(choice))
+    : element("h4", {}, name(gradient));
+  const words = gradient.words.map((one) => element("p", {}, one.replace(/ -(?=\d)/g, " −")));
+  const maps = ["yours", "measured", "difference"].filter((which) => gradient[which] !== null);
+  return [head, ...words, ...(maps.length ? comparedMaps(gradient, maps, width) : [])];
 }
 
+function lookAt(number) {
+  looked.gradient = number;
+  redraw(document.getElementById("wrong"), showWrong);
+}
+
+/* The maps side by side if there is room, else below each other; an entry is marked in all of them at once. */
 function comparedMaps(gradient, maps, width) {
-  const arrays = maps.map(([, ref]) => arrayOf(ref)), most = Math.max(...arrays.slice(0, 2).map((array) => array.most));
-  const shape = (array) => array.shape.join(" ");
-  const together = arrays.every((array) => shape(array) === shape(arrays[0])), layout = layoutOf(arrays[arrays.length - 1]);
-  const place = looked.places.get(gradient) || worstPlace(arrays[arrays.length - 1], gradient);
-  const said = element("p", { class: "entry at-entry", "aria-live": "polite" }), sideBySide = width / maps.length >= 30 + 11 * layout.columns;
-  const tile = tileOf(arrays[arrays.length - 1], layout, place), drawn = [];
+  const arrays = maps.map((which) => arrayOf(gradient[which])), last = arrays[arrays.length - 1], layout = layoutOf(last);
+  const most = Math.max(...arrays.slice(0, 2).map((array) => array.most)), sideBySide = width / maps.length >= 30 + 11 * layout.columns;
+  const sizes = sideBySide ? { width: width / maps.length - 8, tallest: 420 } : { width, tallest: 150 };
+  const place = looked.places.get(gradient) || worstPlace(last, gradient), tile = tileOf(last, layout, place);
+  const said = element("p", { class: "entry at-entry", "aria-live": "polite" }), drawn = [];
   const look = (where) => {
     looked.places.set(gradient, where);
-    if (together) drawn.forEach((map) => map.mark(where));
+    drawn.forEach((map) => map.mark(where));
     said.replaceChildren(...entrySaid(gradient, where));
   };
-  const figures = maps.map(([title], k) => {
-    const array = arrays[k], alone = !together && k === 0;
-    const map = heatMap(array, { tile: alone ? 0 : tile, chosen: alone ? null : place, choose: alone ? () => {} : look, point: alone ? null : look, open: () => openEntry(gradient, looked.places.get(gradient)), hatched: (where) => title !== "yours" && !hasSlope(gradient, where), most, caption: `${gradient.name}, ${title}`, width: sideBySide ? width / maps.length - 8 : width, tallest: sideBySide ? 420 : 150 });
-    if (!alone) drawn.push(map);
-    return element("figure", {}, element("figcaption", {}, title === "measured" && gradient.yours === null ? "measured: what it has to be" : title), map.figure);
+  const figures = maps.map((which, k) => {
+    const options = { most, caption: `${gradient.name}, ${which}`, ...sizes };
+    const same = arrays[k].shape.join() === last.shape.join();           // yours may have a wrong shape
+    if (same) Object.assign(options, { tile, chosen: place, choose: look, point: look, open: () => openEntry(gradient, looked.places.get(gradient)) });
+    if (which !== "yours") options.hatched = (where) => !hasSlope(gradient, where);
+    const map = heatMap(arrays[k], options);
+    if (same) drawn.push(map);
+    return element("figure", {}, element("figcaption", {}, which === "measured" && gradient.yours === null ? "measured: what it has to be" : which), map.figure);
   });
   look(place);
-  const tiles = layout.count > 1 ? [tileButtons(gradient, arrays[arrays.length - 1], layout, tile)] : [];
-  return [...tiles, element("div", { class: "compared" }, ...figures), element("p", { class: "soft" }, scaleOf(most), ...legendOf(gradient)), said];
+  const tiles = layout.count > 1 ? [tileButtons(gradient, last, layout, tile)] : [], cut = partsShown(last);
+  const part = cut.length ? [element("p", { class: "soft" }, `Shown in part: ${cut.join(", ")}.`)] : [];
+  return [...tiles, element("div", { class: "compared" }, ...figures), element("p", { class: "soft" }, scaleOf(most), ...legendOf(gradient)), ...part, said];
 }
 
 /* The checker's worst entry; if it is not on the page, the one that is off by most; the first where nothing is compared. */

@@ -156,20 +156,22 @@ function heatMap(array, { tile = 0, chosen = null, choose = () => {}, labels = {
   return { figure, canvas, mark };
 }
 
-/* An entry without a value: grey, with lines across it. */
+/* An entry without a value: grey, with lines across it if there is room. */
 function hatch(context, left, top, wide, high) {
   context.save();
   context.beginPath();
-  context.rect(left, top, wide, high);
+  context.rect(Math.floor(left), Math.floor(top), Math.ceil(wide) + 1, Math.ceil(high) + 1);
   context.clip();
   context.fillStyle = "#c9ced5";
   context.fill();
   context.strokeStyle = "#8a929c";
   context.lineWidth = 1;
   context.beginPath();
-  for (let x = left - high; x < left + wide; x += 4) {
-    context.moveTo(x, top + high);
-    context.lineTo(x + high, top);
+  if (high >= 8) {
+    for (let x = left - high; x < left + wide; x += 4) {
+      context.moveTo(x, top + high);
+      context.lineTo(x + high, top);
+    }
   }
   context.stroke();
   context.restore();
