@@ -60,11 +60,11 @@ def test_a_run_is_explored(mini_tf, corpus, tmp_path):
 
 def test_an_op_and_a_function_of_a_file(mini_tf, tmp_path):
     assert mini_tf("explore", "layer_norm", "--out", "norm.html")[0] == 0
-    assert data_of(tmp_path / "norm.html")["verdict"] == "PASS"
+    assert data_of(tmp_path / "norm.html")["checker"]["verdict"] == "PASS"
     (tmp_path / "my_ops.py").write_text("def double(x):\n    return 2 * x, lambda dy: 3 * dy\n")
     assert mini_tf("explore", "my_ops.py::double", "--shape", "x=2,3", "--out", "double.html")[0] == 0
     data = data_of(tmp_path / "double.html")
-    assert data["verdict"] == "FAIL"
+    assert data["checker"]["verdict"] == "FAIL"
     assert data["sheets"][0]["file"] == "my_ops.py"
 
 

@@ -120,6 +120,25 @@ def test_entries_without_a_slope_are_hatched_and_said_so(opened):
     assert page.evaluate(pixel, [0])[:3] == [255, 255, 255]          # yours is 0 there
 
 
+def test_a_marked_line_is_not_folded(opened, rng):
+    def checked(x):
+        y = 2 * x
+
+        def backward(dy):
+            if dy.shape != x.shape:
+                raise ValueError(...)
+            return 3 * dy
+
+        return y, backward
+
+    found = explore(checked, rng.standard_normal((3, 4)))
+    check = checked.__code__.co_firstlineno + 4
+    found.data["checker"]["marks"].append({"file": found.data["sheets"][0]["file"], "line": check, "words": "for this test"})
+    page = opened(found)
+    assert page.locator(".line.suspect").count() == 2
+    assert page.locator(".suspicion", has_text="for this test").is_visible()
+
+
 def test_a_right_op_says_so_and_has_its_maps(opened, rng):
     page = opened(explore(ops.tanh, rng.standard_normal((3, 4))))
     page.keyboard.press("r")

@@ -71,6 +71,7 @@ function buildSheet(frame) {
     shownSheet.rows.set(number, { row, made, source, html: shortened(html) });
   });
   foldLines(sheet, frame.sheet);
+  for (const number of marks.keys()) shownSheet.rows.get(number)?.open?.();         // what the checker names is in sight
 }
 
 /* A line without the blanks that bring its comment into a column. */
