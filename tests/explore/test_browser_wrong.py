@@ -120,6 +120,25 @@ def test_entries_without_a_slope_are_hatched_and_said_so(opened):
     assert page.evaluate(pixel, [0])[:3] == [255, 255, 255]          # yours is 0 there
 
 
+@pytest.mark.parametrize("width", [1280, 420])
+def test_a_suspected_line_is_one_click_away(opened, rng, width):
+    def cubed(x):
+        y = x**3 + np.sin(x)
+
+        def backward(dy):
+            dx = dy * np.tanh(x + 0.3) * 1.23
+            return dx
+
+        return y, backward
+
+    page = opened(explore(cubed, rng.standard_normal((3, 4))), viewport={"width": width, "height": 900})
+    line = cubed.__code__.co_firstlineno + 4
+    page.get_by_role("button", name=f"line {line}").click()
+    assert page.inner_text(".line.now .number") == str(line)
+    assert page.locator(".line.now .suspicion").is_visible()
+    assert page.inner_text(".line.now .suspicion") == "the mistake can be here"
+
+
 def test_a_marked_line_is_not_folded(opened, rng):
     def checked(x):
         y = 2 * x

@@ -48,7 +48,7 @@ function stepAt(file, number) {
 
 function goToSource(file, number) {
   const step = stepAt(file, number);
-  if (step !== null) goTo(step);
+  if (step !== null) openLines(step);
 }
 
 /* The first line that the checker names and that ran, or null: there the page begins. */
@@ -159,8 +159,8 @@ function shareOf(yours, measured) {
   if (!Number.isFinite(share)) return "";
   if (share === 0) return " (it is 0)";
   for (const [value, words] of [[-1, "the other sign"], [0.5, "half"], [2, "twice"], [1 / 3, "a third"], [3, "three times"]]) if (near(value)) return ` (${words})`;
-  if (Math.abs(share) >= 10) return ` (${written(Math.abs(share), 2)} times as large${share < 0 ? ", with the other sign" : ""})`;
-  return ` (${written(100 * Math.abs(share - 1), 2)} %${share < 0 ? ", with the other sign" : ""})`;
+  const rounded = (value) => (value < 1 ? written(value, 1) : Math.round(value).toLocaleString("en")), sign = share < 0 ? ", with the other sign" : "";
+  return Math.abs(share) >= 10 ? ` (${rounded(Math.abs(share))} times as large${sign})` : ` (${rounded(100 * Math.abs(share - 1))} %${sign})`;
 }
 
 /* The entry of yours in the array's own view, with what it is made of. */
