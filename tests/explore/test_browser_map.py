@@ -180,7 +180,10 @@ def test_an_op_has_a_map_and_no_story(opened):
     assert not page.evaluate("storyExists()")
 
 
-@pytest.mark.parametrize("size", [(420, 800), (800, 1100), (1024, 768), (1280, 800)])
+MORE = pytest.mark.exhaustive
+
+
+@pytest.mark.parametrize("size", [(420, 800), pytest.param((800, 1100), marks=MORE), pytest.param((1024, 768), marks=MORE), (1280, 800)])
 def test_nothing_runs_off(opened, exploration, size):
     page = opened(exploration, viewport=dict(zip(("width", "height"), size)))
     for view in ("map", "lines"):

@@ -138,6 +138,7 @@ def test_a_suspected_line_is_one_click_away(opened, rng, width):
     assert page.inner_text(".line.now .suspicion") == "the mistake can be here"
 
 
+@pytest.mark.exhaustive
 def test_a_marked_line_is_not_folded(opened, rng):
     def checked(x):
         y = 2 * x
@@ -219,6 +220,7 @@ def test_bugs_have_titles(opened, exploration):
     assert page.locator("#wrong pre").count() == 0
 
 
+@pytest.mark.exhaustive
 def test_why_gradients_are_0_is_said_at_that_moment_only(opened):
     read = tiny_reading()
     now = {name: p.data for name, p in read.model.parameters().items()}

@@ -71,6 +71,7 @@ def test_gradients_returned_under_other_names_are_marked(read):
         assert "dy" in dict(found.lines[number])
 
 
+@pytest.mark.exhaustive
 def test_lines_that_no_longer_run_are_marked(read):
     _, base, (found,), _ = compared(read, "MultiHeadAttention: key's way back forgotten")
     missing = [base.lines[number] for number, made in found.lines.items() if made is None]

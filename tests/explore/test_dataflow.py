@@ -159,6 +159,7 @@ def test_a_translator_reads_two_texts(rng):
     assert ("given", "cross attention") in layer.arrows()
 
 
+@pytest.mark.exhaustive
 def test_other_models(words, rng):
     found = map_of_model(RecurrentModel(table(rng), T=6, k=5, cell="lstm"), words, rng)
     assert found.names == ["word vectors", "LSTM", "readout", "cross-entropy"]

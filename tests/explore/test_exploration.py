@@ -77,6 +77,7 @@ def test_the_page_has_the_same_bytes_once(exploration):
     assert after < 0.96 * before
 
 
+@pytest.mark.exhaustive
 def test_of_larger_models_less_is_shown_of_each_array(monkeypatch):
     """So that all recordings of a training fit into a page; sizes are those of the whole arrays."""
     monkeypatch.setattr(exploring, "LEAST", 8)
