@@ -5,6 +5,7 @@ exercises. The solutions are not here: they are the labs themselves, and labs/ex
 """
 
 import functools
+import inspect
 import tempfile
 from collections import namedtuple
 from pathlib import Path
@@ -47,7 +48,8 @@ def gradients(make, name=None):
 
     def check(function):
         f, *inputs = make(function)
-        report = gradcheck(f, *inputs, name=name or function.__name__)
+        has_source = inspect.isfunction(function)        # not so when it runs in another process, to be graded
+        report = gradcheck(f, *inputs, name=name or function.__name__, explain=has_source)
         print(report)
         return bool(report)
 

@@ -5,7 +5,7 @@ import signal
 import sys
 import warnings
 
-from mini_tf.cli import infer, inspect, resources, training  # noqa: F401, with the commands
+from mini_tf.cli import infer, inspect, resources, teaching, training  # noqa: F401, with the commands
 from mini_tf.cli.app import app, err, note, out
 from mini_tf.errors import Terminated, UserError
 from mini_tf.kernels import FormulaEdited, WithoutNumba
@@ -20,7 +20,7 @@ __all__ = ["app", "main", "out"]
 READER_GONE = 128 + 13               # the exit code that shells give for SIGPIPE
 ORDER = [
     "train", "generate", "translate", "classify", "fill", "export", "compare", "gradcheck", "explore", "presets",
-    "labs", "doctor",
+    "labs", "grade", "doctor",
 ]  # fmt: skip
 app.registered_commands.sort(key=lambda command: ORDER.index(getattr(command.callback, "__name__", "")))
 

@@ -17,7 +17,7 @@ import tempfile
 import threading
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self, cast
 
 from mini_tf.handout import labs_folder
 from mini_tf.teaching import worker
@@ -98,7 +98,7 @@ class _Process:
             remote.command, cwd=remote.scratch.name, env=remote.environment, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        self.messages = worker.Messages(self.process.stdout, self.process.stdin)
+        self.messages = worker.Messages(cast(BinaryIO, self.process.stdout), cast(BinaryIO, self.process.stdin))
         try:
             self.answer()
         except Failed:
@@ -109,9 +109,11 @@ class _Process:
         self.process.kill()
         self.process.communicate()
 
-    def request(self, what: dict[str, Any], arguments: tuple[Any, ...] | None, options: dict[str, Any]) -> Any:
-        """What it answers; arrays that it has changed in place are changed here, too."""
-        if arguments is not None:
+    def request(
+        self, what: dict[str, Any], arguments: tuple[Any, ...] = (), options: dict[str, Any] | None = None
+    ) -> Any:  # fmt: skip
+        """What it answers to a call, or without options about an attribute; arrays changed there are changed here."""
+        if options is not None:
             what = what | {"arguments": worker.encoded(arguments, self.kept, pickled=True),
                            "options": worker.encoded(options, self.kept, pickled=True)}      # fmt: skip
         try:
@@ -121,7 +123,7 @@ class _Process:
         answer = self.answer()
         try:
             for name, array in answer.get("changed", ()):
-                (arguments[name] if isinstance(name, int) else options[name])[...] = self.read(array)
+                (arguments[name] if isinstance(name, int) else (options or {})[name])[...] = self.read(array)
             return self.read(answer["result"])
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise Failed(f"its answer cannot be read: {error}") from None
@@ -186,7 +188,7 @@ class There(worker.StandIn):
         if name.startswith("_") or self._of is None:
             raise AttributeError(name)
         try:
-            return self._request(self._what | {"attributes": [name]}, None, {})
+            return self._request(self._what | {"attributes": [name]})
         except Failed as error:
             raise AttributeError(str(error)) from None
 

@@ -124,7 +124,8 @@ def decoded(message: Any, kept: list[Any], stand_in: Callable[[int], Any], pickl
 
 def copies(arguments: Sequence[Any], options: dict[str, Any]) -> dict[int | str, tuple[Any, Any]]:
     """{place or name: (array, copy of it)} of the arrays among the arguments of a call"""
-    named = {**dict(enumerate(arguments)), **options}
+    named: dict[int | str, Any] = dict(enumerate(arguments))
+    named.update(options)
     return {name: (one, one.copy()) for name, one in named.items() if isinstance(one, np.ndarray)}
 
 
@@ -147,7 +148,7 @@ def guard(readable: list[str], hidden: list[str], scratch: str, modules: list[st
 
     def normal(path):                                    # with methods of str alone, which nobody can replace
         path = path.decode("utf-8", "surrogateescape") if type(path) is bytes else path
-        parts: list[str] = []
+        parts = []
         for part in (path if path[:1] == "/" or path[1:2] == ":" else f"{here}/{path}").replace("\\", "/").split("/"):
             if part == "..":
                 parts[-1:] = []
@@ -286,8 +287,8 @@ def main() -> None:
         os.dup2(nowhere, stream)
     sys.path[:0] = settings["path"]
     exec(settings["before"], {})                         # imports that need more than the student's code may do
-    with open(settings["file"], encoding="utf-8", errors="replace") as stream:
-        text = stream.read()
+    with open(settings["file"], encoding="utf-8", errors="replace") as file:
+        text = file.read()
     limit(settings["memory"], settings["seconds"])
     guard(settings["readable"], settings["hidden"], settings["scratch"], settings["modules"])
     try:

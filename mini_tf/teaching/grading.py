@@ -1,0 +1,216 @@
+"""Grade a hand-in: the exercises by tensor, the labs' blanks one by one, each in a process of its own.
+
+    grades = grade("hand-in")
+    print(grades.points, "of", grades.most)
+
+Points of an exercise: one for each gradient that its backward returns, if it is the solution's for SEEDS sets of random
+inputs, to rounding: a slope measured by differences is not. The forward has to be the solution's, too; it is given.
+Points of a lab: one for each blank whose check passes. What is right stays in this process, and the student's code in
+another one, so that nothing it does can change a grade; see `remote.py`.
+"""
+
+import contextlib
+import importlib
+import inspect
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mini_tf.errors import UserError
+from mini_tf.files import PathLike
+from mini_tf.gradcheck import judge
+from mini_tf.gradcheck.learner import load
+from mini_tf.handout import labs_folder
+from mini_tf.progress import progress_bar
+from mini_tf.teaching.remote import SECONDS, Failed, Remote
+
+import numpy as np
+
+SEEDS = 3
+CLOSE = 1e-11            # of the largest entry: what another order of the same sum may change
+
+
+@dataclass
+class Grade:
+    """Of one part of a file, a gradient or a blank. name: "dz"; words: feedback, of the checker or about what failed"""
+
+    name: str
+    points: int
+    words: str = ""
+
+
+@dataclass
+class FileGrade:
+    """Of one file: task, "01_softmax" or "04_word_embeddings", and the Grades of its parts"""
+
+    task: str
+    parts: list[Grade]
+    words: str = ""
+
+    @property
+    def points(self) -> int:
+        return sum(part.points for part in self.parts)
+
+
+@dataclass
+class Grades:
+    """Of a whole hand-in"""
+
+    folder: str
+    files: list[FileGrade] = field(default_factory=list)
+
+    @property
+    def points(self) -> int:
+        return sum(file.points for file in self.files)
+
+    @property
+    def most(self) -> int:
+        return sum(len(file.parts) for file in self.files)
+
+    def data(self) -> dict[str, Any]:
+        """For JSON"""
+        return asdict(self) | {"points": self.points, "most": self.most}
+
+
+def grade(folder: PathLike, tasks: Sequence[str] = (), seconds: float = SECONDS) -> Grades:
+    """The Grades of all exercises and labs in a folder, or below it.
+
+    tasks      what was to be handed in, as "01_softmax": a file that is missing gets 0; by default what is there
+    seconds    for each answer of the student's code
+
+    Raises UserError if there is nothing to grade, and for a task that does not exist.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder, expected one with a student's exercises or labs")
+    known = {path.stem: path for path in (*_solutions(), *_labs())}
+    if unknown := [task for task in tasks if task not in known]:
+        raise UserError(f"there is no task {unknown[0]}, expected some of {', '.join(known)}")
+    found = {path.stem: path for path in sorted(folder.rglob("*.py"), reverse=True)
+             if path.stem in known and path.parent.name != "solutions"}                  # fmt: skip
+    graded = [task for task in known if task in (tasks or found)]
+    if not graded:
+        raise UserError(f"{folder} has neither an exercise nor a lab in it, expected files such as 01_softmax.py")
+    grades = Grades(str(folder))
+    with progress_bar("grading", len(graded), even=False) as update:
+        for number, task in enumerate(graded):
+            update(number, task)
+            of_file = _grade_exercise if known[task] in _solutions() else _grade_lab
+            grades.files.append(of_file(task, known[task], found.get(task), seconds))
+    return grades
+
+
+def _solutions() -> list[Path]:
+    return sorted((labs_folder() / "exercises" / "solutions").glob("*.py"))
+
+
+def _labs() -> list[Path]:
+    return sorted(labs_folder().glob("[01]*.py"))
+
+
+def _grade_exercise(task: str, solution: Path, path: Path | None, seconds: float) -> FileGrade:
+    name = task[3:]
+    cases = [_Case(f"{solution}::{name}", seed) for seed in range(SEEDS)]
+    grades = FileGrade(task, [Grade(tensor, 0) for tensor in cases[0].tensors])
+    if path is None:
+        grades.words = "It was not handed in."
+        return grades
+    try:
+        with Remote(path, True, seconds) as student:
+            right = [case.judged(student[name]) for case in cases]
+            for place, part in enumerate(grades.parts):
+                part.points = int(all(of_case[place] for of_case in right))
+            grades.words = _words(student[name], cases[0], grades.points == len(grades.parts))
+    except Failed as error:
+        grades.words = str(error)
+    return grades
+
+
+class _Case:
+    """Random inputs of an exercise, a dy, and what its solution gives for them: y, and gradients by name"""
+
+    def __init__(self, target: str, seed: int):
+        f, self.inputs, options = load(target, seed=seed)
+        self.options = {name: value for name, value in options.items() if name != "constants"}
+        self.y, backward = f(*self.inputs, **self.options)
+        rng = np.random.default_rng((seed, 1))
+        self.dy = rng.standard_normal(np.shape(self.y))[()]
+        self.gradients = _as_tuple(backward(self.dy))
+        self.signature = inspect.signature(f)
+        named = zip(self.signature.parameters, self.inputs)
+        floats = [name for name, x in named if isinstance(x, np.ndarray) and x.dtype.kind == "f"]
+        self.tensors = [f"d{name}" for name in floats[: len(self.gradients)]]
+
+    def judged(self, f: Any) -> list[bool]:
+        """For each gradient, whether this function's backward gives it. Raises Failed for what is no y, backward."""
+        result = f(*(np.copy(x) if isinstance(x, np.ndarray) else x for x in self.inputs), **self.options)
+        if not isinstance(result, tuple) or len(result) != 2 or not callable(result[1]):
+            raise Failed("the function does not return y, backward")
+        y, backward = result
+        if not _same(y, self.y):
+            raise Failed("the forward, which is given, has been changed: its y is not the solution's")
+        returned = _as_tuple(backward(np.copy(self.dy)[()]))
+        return [place < len(returned) and _same(returned[place], right) for place, right in enumerate(self.gradients)]
+
+
+def _as_tuple(x: Any) -> tuple[Any, ...]:
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def _same(x: Any, right: Any) -> bool:
+    right = np.asarray(right)
+    if not isinstance(x, (np.ndarray, np.generic, float, int)) or np.shape(x) != right.shape:
+        return False
+    off = np.abs(np.asarray(x, dtype=float) - right)
+    return bool((off <= CLOSE * max(1e-300, np.abs(right).max(initial=0))).all())        # not true of NaN
+
+
+def _words(f: Any, case: _Case, all_right: bool) -> str:
+    """What the gradient checker says about a function"""
+    if all_right:
+        return "All gradients are right."
+
+    def function(*inputs: Any, **options: Any) -> Any:
+        return f(*inputs, **options)
+
+    function.__name__, function.__signature__ = f.__name__, case.signature       # type: ignore[attr-defined]
+    report = judge(function, *case.inputs, name=f.__name__, **case.options)
+    measured = " A measured slope is not a derived one: a gradient counts if it is right to rounding." * bool(report)
+    return f"{report}{measured}"
+
+
+def _grade_lab(task: str, lab: Path, path: Path | None, seconds: float) -> FileGrade:
+    with _student() as student:
+        blanks = student.blanks_of(lab)
+        grades = FileGrade(task, [Grade(blank.name, 0) for blank in blanks])
+        if path is None:
+            grades.words = "It was not handed in."
+            return grades
+        try:
+            with Remote(path, False, seconds) as remote:
+                for blank, part in zip(blanks, grades.parts):
+                    said = io.StringIO()
+                    try:
+                        with contextlib.redirect_stdout(said):
+                            part.points = int(blank.check(remote[blank.name.partition(".")[0]]) is True)
+                        part.words = said.getvalue().strip()
+                    except Exception as error:           # whatever the student's function has led to
+                        part.words = f"{said.getvalue()}{error}".strip()
+        except Failed as error:
+            grades.words = str(error)
+    return grades
+
+
+@contextlib.contextmanager
+def _student() -> Iterator[ModuleType]:
+    """The module labs/student.py, and beside it the checks of all blanks"""
+    folder = str(labs_folder())
+    sys.path.insert(0, folder)
+    try:
+        yield importlib.import_module("student")
+    finally:
+        sys.path.remove(folder)

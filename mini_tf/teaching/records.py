@@ -1,0 +1,43 @@
+"""Grades as others read them: a table, JSON, and Gradescope's results.json."""
+
+import json
+
+from mini_tf.files import PathLike, write_text
+from mini_tf.teaching.grading import FileGrade, Grades
+
+from rich.table import Column, Table
+
+
+def table(grades: Grades) -> Table:
+    """A row for each file: its points, and the parts that are not right yet"""
+    found = Table("", Column("points", justify="right"), "not yet", box=None)
+    for file in grades.files:
+        missing = ", ".join(part.name for part in file.parts if not part.points)
+        found.add_row(file.task, f"{file.points} of {len(file.parts)}", missing or "–")
+    found.add_row("all", f"{grades.points} of {grades.most}", "", style="bold")
+    return found
+
+
+def write_json(grades: Grades, path: PathLike) -> None:
+    """All of it. Raises UserError if it cannot be written."""
+    write_text(path, json.dumps(grades.data(), indent=2, ensure_ascii=False) + "\n")
+
+
+def write_gradescope(grades: Grades, path: PathLike) -> None:
+    """The results.json of a Gradescope autograder: a test for each gradient and blank.
+
+    Source: https://gradescope-autograders.readthedocs.io/en/latest/specs/
+    """
+    tests = [
+        {
+            "name": f"{file.task}: {part.name}", "score": part.points, "max_score": 1,
+            "status": "passed" if part.points else "failed",
+            "output": feedback(file, part.words), "output_format": "text",
+        }
+        for file in grades.files for part in file.parts
+    ]  # fmt: skip
+    write_text(path, json.dumps({"tests": tests}, indent=2, ensure_ascii=False) + "\n")
+
+
+def feedback(file: FileGrade, words: str) -> str:
+    return "\n".join(filter(None, (words, file.words)))
