@@ -90,8 +90,8 @@ def _of_small_model(text, corpus, bugs, seed):
     if text is None:
         text = TEXT if corpus is None else " ".join(word for word in vocabulary.words if word != "\n")[:200]
     about = (
-        f"Lab 6's transformer in small, trained for {SMALL.steps} steps: L = {model.config['L']} layers, "
-        f"H = {model.config['H']} heads, n = {SMALL.n} columns for a word, {len(vocabulary):,} words."
+        f"A small transformer, trained here for {SMALL.steps} steps: {model.config['L']} layers, "
+        f"{model.config['H']} heads, {SMALL.n} columns for a word, {len(vocabulary):,} words."
     )
     return _page(model, vocabulary, text, about, moments, bugs)
 

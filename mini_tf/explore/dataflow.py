@@ -84,8 +84,11 @@ class _Finder:
                 self.inside.setdefault(frame.parent, []).append(frame)
             if frame.is_backward and frame.maker is not None:
                 self.backwards.setdefault(frame.maker, []).append(frame)
+        self.on_page: dict[int, int] = {}                # {number of a line: its number among those that are shown}
         for number, line in enumerate(recorder.lines):
             self.lines.setdefault(line.frame, []).append((number, line))
+            if line.frame.number in shown:
+                self.on_page[number] = len(self.on_page)
 
     def whole(self) -> Block:
         outermost = self.inside.get(None, [])
@@ -202,15 +205,21 @@ class _Finder:
                     continue                             # the words that a loss is to predict
                 if is_float and not starts:
                     inner.parameters.append((name, ref, gradient))
+                    inner.edges = [edge for edge in inner.edges if edge[0] != GIVEN or edge[2] != name]
                 else:
                     block.edges += [(start, to, name, ref, gradient) for start in sorted(starts or {GIVEN})]
-        block.edges = [edge if block.blocks[edge[1]].line is None or not self._belongs_to_another(edge, block.edges)
-                       else (*edge[:4], None) for edge in block.edges]                   # fmt: skip
+        block.edges = [self._own_gradient(edge, block) for edge in block.edges]
 
     @staticmethod
-    def _belongs_to_another(edge: Edge, edges: list[Edge]) -> bool:
-        """True if a line's gradient, found by its name, is what another reader of the same array returned"""
-        return any(one[1] != edge[1] and (one[0], one[3], one[4]) == (edge[0], edge[3], edge[4]) for one in edges)
+    def _own_gradient(edge: Edge, block: Block) -> Edge:
+        """An edge to a line without its gradient, which is found by its name, if that may be of another reader, too"""
+        start, to, name, ref, gradient = edge
+        others = [one for one in block.edges if one[1] != to and (one[0], one[3]) == (start, ref)]
+        inner = block.blocks[to]
+        if inner.line is None or gradient is None or all(one[4] not in (None, gradient) for one in others):
+            return edge
+        inner.gradients.pop(name, None)
+        return start, to, name, ref, None
 
     @staticmethod
     def _argument_block(block: Block, name: str, ref: int) -> Block:
@@ -227,8 +236,8 @@ class _Finder:
         gradients = {of: found for of, taken in takes if (found := self._gradient(frame, of, taken)) is not None}
         name = "y" if name == "returned" else name
         return Block(
-            frame.number, "add" if is_sum else name, "" if is_sum else source, number, takes=takes, gives=[ref],
-            gradients=gradients, dy=self._gradient(frame, name, ref),
+            frame.number, "add" if is_sum else name, "" if is_sum else source, self.on_page[number],
+            takes=takes, gives=[ref], gradients=gradients, dy=self._gradient(frame, name, ref),
         )  # fmt: skip
 
     def _gradient(self, frame: Frame | None, name: str, ref: int) -> int | None:

@@ -210,7 +210,7 @@ def test_light_and_dark(opened, exploration, scheme):
 def test_how_to_read_it(opened, exploration):
     page = opened(exploration)
     page.keyboard.press("?")
-    assert "opens into its parts" in page.inner_text("#hints")
+    assert "opens it into its parts" in page.inner_text("#hints")
     page.keyboard.press("Enter")
     assert not page.locator("#hints").is_visible()
 

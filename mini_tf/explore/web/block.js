@@ -11,9 +11,10 @@ function welcome() {
     element("h3", {}, isModel ? "One training step, and every number in it" : "A function and its backward, and every number in it"),
     element("p", {}, isModel ? "Words enter at the bottom. Each block makes an array of what it reads, until the loss stands at the top." : "The inputs enter at the bottom, and the result leaves at the top."),
     element("p", {}, element("span", { class: "key up" }), "blue, upward: the arrays, as they are computed"),
-    element("p", {}, element("span", { class: "key down" }), "orange, downward: the gradient, as it comes back. A thin arrow is a small one; where it splits, adds up or dies, the arrows show it."),
+    element("p", {}, element("span", { class: "key down" }), "orange, downward: the gradient, as it comes back. A thin arrow means a small gradient; where it splits, adds up or dies, the arrows show it."),
     element("p", { class: "begin" }, storyExists() ? element("button", { type: "button", class: "inviting", onclick: () => goToStory(1) }, "Follow one gradient ▸") : null, element("button", { type: "button", onclick: playMap }, "Play the step")),
-    element("p", { class: "soft" }, "Or click a block: it opens into its parts, down to the lines of code, with the array that each has made."),
+    element("p", { class: "soft" }, "Or click a block, to see what it takes and gives; + opens it into its parts, down to the lines of code with the array that each has made."),
+    element("p", { class: "soft" }, "In the small pictures each entry of an array is a dot: blue below 0, white at 0, orange above."),
   ];
 }
 
@@ -25,7 +26,7 @@ function partsOfBlock(block) {
   else parts.push(formulasOf(page.sheets[frame.sheet]) || element("p", {}, sentenceOf(page.sheets[frame.sheet])));
   const happens = whatHappens(block);
   parts.push(flowTable(block));
-  if (happens) parts.push(element("p", {}, element("b", {}, "Going back: "), `the gradient ${happens.startsWith("‖") ? `leaves as ${happens}` : happens}.`));
+  if (happens) parts.push(element("p", {}, element("b", {}, "Going back: "), `the gradient${block.dy === undefined || normOf(block.dy) === null ? "" : ` comes in with size ${written(normOf(block.dy), 3)}, and`} ${happens.startsWith("‖") ? `leaves as ${happens}` : happens}.`));
   if (flow) for (const sign of signsOf(flow, flow.gradients && flow.gradients[0] ? flow.gradients[0].array : null)) if (sign.title && sign.className === "zeros") parts.push(element("p", {}, sign.title));
   const forward = firstLineOf(block), backward = flow && flow.ending ? flow.back.lines[0].number : null;
   parts.push(element("p", { class: "begin" }, element("button", { type: "button", class: "inviting", onclick: () => openLines(forward) }, "its lines, forward"),
@@ -47,7 +48,7 @@ function flowTable(block) {
     const back = typeof gradient === "number" ? gradient : null;
     table.append(element("tr", {}, element("th", { scope: "row" }, what, " ", element("code", {}, name)), element("td", {}, sizeButton(name, ref, false)), element("td", {}, back === null ? "–" : sizeButton(`d${name}`, back, true))));
   };
-  for (const ref of (block.gives || []).slice(0, 3)) row("gives", block.line === undefined ? "y" : block.name, ref, block.dy);
+  for (const ref of (block.gives || []).slice(0, 3)) row("gives", block.line === undefined ? whoMade(ref, "y", false).name : block.name, ref, block.dy);
   for (const [name, ref] of block.takes || []) row("takes", name, ref, (block.gradients || {})[name]);
   for (const [name, ref, gradient] of block.parameters || []) row("has", name, ref, gradient);
   return table;

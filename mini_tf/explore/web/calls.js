@@ -73,7 +73,7 @@ function callItem({ frame, inside }, sizes, depth, around) {
     item.append(fold);
   }
   const row = element("div", { class: "call" }, name,
-    !flow.loss ? bar(flow.y, sizes.up, "up", "‖y‖", () => goTo(lastInside(frame))) : element("span", { class: "scalar", title: flow.loss.ref.text }, flow.loss.ref.text.slice(0, 5)),
+    !flow.loss ? bar(flow.y, sizes.up, "up", "‖y‖", () => goTo(lastInside(frame))) : element("span", { class: "scalar", title: flow.loss.ref.text }, Number(flow.loss.ref.text).toPrecision(4)),
     bar(down, sizes.down, "down", flow.gradients && flow.gradients[0] ? `‖${flow.gradients[0].name}‖` : "", () => flow.ending && goTo(flow.ending.number)),
     element("span", { class: "signs" }, ...signsOf(flow, down)));
   if (flow.gradients && flow.gradients.some((one) => one.right !== null)) row.classList.add("differs");

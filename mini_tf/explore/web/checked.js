@@ -15,17 +15,42 @@ function checkerPanel(width) {
   return [...parts, ...sentencesOf(said.filter(isNote))];
 }
 
-/* The checker's sentences; a place leads to its line. */
+/* The checker's sentences; a place leads to its line, and what differs between a line and its correction is marked. */
 function sentencesOf(said) {
+  const before = [];
   return said.map(({ kind, text, html, file, line }) => {
     if (html !== undefined) {
       const code = element("code", { class: { now: "bad", wrong: "bad", right: "good" }[kind] || null });
       code.innerHTML = html;
+      if (kind === "now" || kind === "wrong") before.push(code);
+      if (kind === "right" && before.length) markDifference(before.pop(), code);
       if (kind !== "place") return element("p", { class: "code-said" }, element("span", { class: "soft" }, kind), code);
       return element("p", { class: "code-said" }, element("button", { type: "button", onclick: () => goToSource(file, line) }, `line ${line}`), code);
     }
     return element("p", { class: { finding: "bad", refusal: "warn", note: "soft", tried: "soft" }[kind] || null }, kind === "note" ? `Note: ${text}` : text);
   });
+}
+
+/* Mark the words in which two lines differ. */
+function markDifference(one, other) {
+  const a = one.textContent, b = other.textContent, shorter = Math.min(a.length, b.length);
+  let start = 0, end = 0;
+  while (start < shorter && a[start] === b[start]) start += 1;
+  while (end < shorter - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
+  while (start > 0 && /\w/.test(a[start - 1]) && (/\w/.test(a[start]) || /\w/.test(b[start]))) start -= 1;
+  while (end > 0 && /\w/.test(a[a.length - end]) && (/\w/.test(a[a.length - 1 - end]) || /\w/.test(b[b.length - 1 - end]))) end -= 1;
+  for (const code of [one, other]) markPart(code, start, code.textContent.length - end);
+}
+
+function markPart(code, start, end) {
+  const range = document.createRange(), walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
+  let at = 0;
+  for (let node = walker.nextNode(); node; at += node.length, node = walker.nextNode()) {
+    if (at <= start && start <= at + node.length) range.setStart(node, start - at);
+    if (at <= end && end <= at + node.length) { range.setEnd(node, end - at); break; }
+  }
+  const mark = element("mark", {}, range.extractContents());
+  if (mark.textContent) range.insertNode(mark);
 }
 
 // Lines ----------------------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ function whyItFalls(wrong) {
   const first = wrong.losses[0], last = wrong.losses[wrong.losses.length - 1], right = page.descent[page.descent.length - 1];
   const falls = last < first, steps = page.descent.length - 1, stops = wrong.losses.length < page.descent.length;
   const words = [
-    `At the first step, the wrong gradient points ${degrees}° away from the right one (cos ${written(wrong.cosine, 3)})${falls && degrees < 90 ? ": less than 90°, so it still points downhill" : ""}.`,
+    `Here the wrong gradient points ${degrees}° away from the right one (cos ${written(wrong.cosine, 3)})${falls && degrees < 90 ? ": less than 90°, so it still points downhill" : ""}.`,
     `In ${stops ? wrong.losses.length - 1 : steps} steps of gradient descent on this text the loss goes from ${written(first, 4)} to ${written(last, 4)}${stops ? ", and then it is no longer a number" : ""}; with the right gradient, in ${steps} steps, to ${written(right, 4)}.`,
     falls && last < right ? `Here the wrong one even ends lower: it is ${written(wrong.length, 2)} times as long as the right one, and on one short text such steps may go further. It is not the slope of this loss all the same.` : falls ? "That a loss falls does not mean that its gradient is right." : "",
   ];

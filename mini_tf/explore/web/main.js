@@ -198,7 +198,7 @@ function begin() {
     "story-on": () => goToStory(storyState.at === storySteps().length ? 0 : storyState.at + 1) })) {
     document.getElementById(id).addEventListener("click", action);
   }
-  for (const button of document.querySelectorAll("#views button")) button.addEventListener("click", () => { stopMap(); showView(button.dataset.view); });
+  for (const button of document.querySelectorAll("#views button")) button.addEventListener("click", () => { stopMap(); showView(button.dataset.view); if (button.dataset.view === "lines" && mapState.chosen) goTo(firstLineOf(blockAt(mapState.chosen))); });
   addEventListener("resize", buildMap);
   addEventListener("hashchange", () => storyInAddress() !== storyState.at && goToStory(storyInAddress()));
   document.getElementById("to-backward").disabled = recording().turn >= recording().lines.length;

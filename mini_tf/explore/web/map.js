@@ -1,7 +1,7 @@
 // The map: the blocks of this computation, with what flows up through them, and the gradient that flows down.
 
 const mapState = { open: null, chosen: null, pictures: new Map(), playing: null };
-const LEFT = 112, RIGHT = 330, THUMB = { width: 84, height: 24 };      // what stands beside the blocks
+const LEFT = 112, RIGHT = 370, THUMB = { width: 84, height: 24 };      // what stands beside the blocks
 const SVG = document.querySelector("#map svg").namespaceURI;
 
 function drawn(tag, attributes = {}, ...children) {
@@ -76,16 +76,19 @@ function buildMap() {
 /* Beside each closed block: on the left the array that it gives, on the right the gradient that it sends down. */
 function drawSides(group, picture) {
   const left = -THUMB.width - 16, right = picture.width + 16, says = right + THUMB.width + 8;
-  group.append(drawn("text", { x: left, y: -6, class: "column up" }, "▲ what it gives"), drawn("text", { x: right, y: -6, class: "column down" }, "▼ the gradient that it sends down"));
+  group.append(drawn("text", { x: left, y: -6, class: "column up" }, "▲ what it gives"), drawn("text", { x: right, y: -6, class: "column down" }, other() ? "▼ the right gradient, and how far the wrong one is off" : "▼ the gradient that it sends down"));
   for (const { box } of mapState.pictures.values()) {
     const { block } = box, y = box.top + (box.height - THUMB.height) / 2;
     if (box.inside || box.crowded) continue;
     const array = (block.gives || []).map((ref) => arrayOf(ref)).find(Boolean), down = sentDown(block);
     if (array) group.append(smallPicture(array, left, y, "what it gives"));
     if (down) group.append(smallPicture(arrayOf(down[1]), right, y, `the gradient ${down[0]}`));
-    group.append(drawn("text", { x: says, y: y + 16, class: "happens" }, other() && differs(block) ? howWrong(block) : whatHappens(block)));
+    group.append(noteBeside(other() && differs(block) ? howWrong(block) : whatHappens(block), says, y + 16));
   }
-  for (const { y, sizes, together } of mapState.forks) group.append(drawn("text", { x: says, y: y + 4, class: "happens" }, `adds up: ${sizes.map((size) => written(size, 2)).join(" and ")}${together === null ? "" : ` give ${written(together, 2)}`}`));
+  for (const { y, sizes, together } of other() ? [] : mapState.forks) {
+    const sum = together === null ? "" : `, size ${written(together, 2)}`, why = "Gradients are added entry by entry: where they point different ways, the sum is shorter than its parts in a line.";
+    group.append(drawn("text", { x: says, y: y + 4, class: "happens" }, drawn("title", {}, why), `added: ${sizes.map((size) => written(size, 2)).join(" + ")}${sum}`));
+  }
 }
 
 /* [name, reference] of the gradient that a block sends down, or else of its parameters' */
@@ -104,6 +107,13 @@ function forksOf(picture, block, top, height) {
     const together = source ? source.block.dy : (block.gradients || {})[name];
     return { y: top + (source ? source.y - BOX.gap / 2 : height - BOX.gap / 2), sizes: some.map((one) => normOf(one.gradient)), together: normOf(together) };
   });
+}
+
+/* A note, in two lines if it is long */
+function noteBeside(text, x, y) {
+  const parts = text.split(", "), half = text.length > 44 ? Math.ceil(parts.length / 2) : parts.length;
+  const lines = [parts.slice(0, half), parts.slice(half)].filter((some) => some.length).map((some, i, all) => some.join(", ") + (i < all.length - 1 ? "," : ""));
+  return drawn("text", { class: "happens" }, ...lines.map((line, i) => drawn("tspan", { x, y: y + 13 * (i - (lines.length - 1) / 2) }, line)));
 }
 
 function smallPicture(array, x, y, title) {
@@ -249,14 +259,19 @@ function markMap() {
 }
 
 function differs(block) {
-  const frame = recording().frames[block.frame], flow = block.line === undefined ? flowOf(frame) : null;
-  return Boolean(flow && flow.gradients && flow.gradients.some((one) => one.right !== null));
+  return block.line === undefined && wrongGradients(block).length > 0;
+}
+
+/* Of a block, or of an argument, the gradients that differ with the chosen backward: [{name, array, right}] */
+function wrongGradients(block) {
+  const found = (flowOf(recording().frames[block.frame]).gradients || []).filter((one) => one.right !== null);
+  return block.given ? found.filter((one) => one.name === `d${block.name}`) : found;
 }
 
 /* "wrong by 35 %": the gradient that it sends down with the chosen backward */
 function howWrong(block) {
-  const { ref, right } = flowOf(recording().frames[block.frame]).gradients.filter((one) => one.right !== null).map((one) => ({ ref: one.array.ref, right: one.right }))[0];
-  return differenceText(ref, right).replace("≠", "wrong");
+  const [{ array, right }] = wrongGradients(block);
+  return differenceText(array.ref, right).replace("≠", "wrong");
 }
 
 /* The innermost block on the map that the current line belongs to. */

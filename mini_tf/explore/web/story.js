@@ -49,7 +49,7 @@ function subject() {
   if (!rows.length) return null;
   const worst = (some) => some.reduce((one, other) => (other[2] < one[2] ? other : one)), words = rows.filter(([row]) => row > 1 && /\p{L}/u.test(labels[row] || ""));
   const first = worst(rows), best = words.length ? worst(words) : first, [row, id, right] = Math.log(best[2]) < 0.5 * Math.log(first[2]) ? best : first;
-  return { key, loss, dlogits, row, id, right, counted, classes, probability, rows: asked.length, words: Array.from(labels) };
+  return { key, loss, dlogits, row, id, right, isLargest: right === first[2], counted, classes, probability, rows: asked.length, words: Array.from(labels) };
 }
 
 /* " of the vector of “Horatio”", or nothing if the rows are not words */
@@ -92,7 +92,7 @@ function stepOfProbability(about) {
   const others = [...Array(classes).keys()].map((j) => [j, j === id ? undefined : probability(row, j)]).filter(([, p]) => p !== undefined);
   const [wrong, p] = largest(others), where = ofWord(about, " after "), thing = page.labels.class ? "class" : "word";
   return { title: "How wrong was the guess?", key, name: "logits", ref: loss.takes[0][1], entry: entryAt(dlogits, row, wrong, classes),
-    says: `The right ${thing}${where} is ${wordOf(id)}, and the model gives it a probability of ${percent(right)}; it gives ${percent(p)} to ${wordOf(wrong)}. The loss is −ln ${written(right, 3)} = ${written(-Math.log(right), 3)}${about.rows > 1 ? ", here one of the largest of this text" : ""}: let us follow what it sends back.` };
+    says: `The right ${thing}${where} is ${wordOf(id)}, and the model gives it a probability of ${percent(right)}; it gives ${percent(p)} to ${wordOf(wrong)}. The loss is −ln ${written(right, 3)} = ${written(-Math.log(right), 3)}${about.rows > 1 ? `, ${about.isLargest ? "the largest" : "one of the largest"} in this text` : ""}: let us follow what it sends back.` };
 }
 
 function entryAt(array, row, j, classes) {
@@ -102,7 +102,7 @@ function entryAt(array, row, j, classes) {
 function stepOfLoss({ key, loss, dlogits, row, id, right, counted, classes, probability }) {
   const mine = valueAt(dlogits, entryAt(dlogits, row, id, classes));
   return { title: "At the loss: p − y", key, name: "dlogits", ref: loss.gradients.logits, back: true, entry: entryAt(dlogits, row, id, classes),
-    says: `The gradient of the scores is simply p − y${counted > 1 ? `, divided by the ${counted} words of the text` : ""}: for ${wordOf(id)} it is ${counted > 1 ? `(${written(right, 3)} − 1)/${counted}` : `${written(right, 3)} − 1`} = ${written(mine, 3)}, for every wrong one its probability${counted > 1 ? `/${counted}` : ""}. So descent pushes the right score up and all others down, each by as much as the model believed in it.` };
+    says: `The gradient with respect to the scores is p − y, where y is 1 for what is right and 0 for the rest${counted > 1 ? `, divided by the ${counted} words of the text` : ""}: for ${wordOf(id)} it is ${counted > 1 ? `(${written(right, 3)} − 1)/${counted}` : `${written(right, 3)} − 1`} = ${written(mine, 3)}, for every wrong one its probability${counted > 1 ? `/${counted}` : ""}. Descent pushes the right score up and all others down, each in proportion to its probability.` };
 }
 
 function stepOfReadout(about) {
@@ -114,7 +114,7 @@ function stepOfReadout(about) {
   const width = dx.shape[dx.shape.length - 1], size = sizeOfRow(dx, row), zero = size === 0;
   return { title: "Through the readout", key, name: `d${taken[0]}`, ref: dx.ref, back: true, entry: entryOfRow(dx, row),
     says: zero ? `The readout multiplies the gradient by its weights W, and they are all 0 at this moment: nothing gets through to the layers below. Only W itself learns at first${page.recordings.length > 1 ? "; move “training” to a later moment to see more" : ""}.`
-      : `The readout computed scores x·W, so its backward multiplies by Wᵀ: ${dlogits.shape[dlogits.shape.length - 1].toLocaleString("en")} errors become ${width} numbers of dx${ofWord(about)}, of size ${written(size, 3)}. Descent moves the vector against them, and the right score rises.` };
+      : `The readout computed scores x·W, so its backward multiplies by Wᵀ: ${dlogits.shape[dlogits.shape.length - 1].toLocaleString("en")} errors become ${width} numbers of dx${ofWord(about)}, a row of size ${written(size, 3)}. A small move of this vector against dx would raise the right score.` };
 }
 
 /* The entry of a row that is the largest in size */
@@ -128,9 +128,11 @@ function stepOfNorm(about) {
   if (!found) return null;
   const [key, block] = found, frame = recording().frames[block.frame], dx = arrayOf((block.gradients || {}).x), dy = arrayOf(block.dy);
   if (!hasRows(dx, about) || !dy || dy.norm === 0) return null;
-  const came = sizeOfRow(dy, row), left = sizeOfRow(dx, row), sum = valuesOfRow(dx, row).reduce((all, [, value]) => all + value, 0), isLayerNorm = /layer/i.test(page.sheets[frame.sheet].title);
+  const came = sizeOfRow(dy, row), left = sizeOfRow(dx, row), isLayerNorm = /layer/i.test(page.sheets[frame.sheet].title);
+  const [, scale] = (block.parameters || []).find(([name]) => name === "gamma") || [], gamma = scale === undefined ? null : arrayOf(scale), spread = lookUp("r", frame, Infinity), r = spread && valuesOfRow(arrayOf(spread.ref), row)[0];
+  const first = gamma ? `is multiplied by γ, here ${written(gamma.low, 3)} to ${written(gamma.high, 3)}, and ` : "", last = r ? `, 1/spread = ${written(r[1], 3)}` : ", 1/spread";
   return { title: isLayerNorm ? "Through a layer norm" : "Through an RMS norm", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row),
-    says: `A norm ignores the length of its input${isLayerNorm ? " and its mean" : ""}, so its backward takes out of the gradient what points along the input${isLayerNorm ? `, and its mean: its numbers now add up to ${written(Math.abs(sum) < 1e-5 * left ? 0 : sum, 2)}` : ""}. The rest is divided by the input's spread: the size goes from ${written(came, 3)} to ${written(left, 3)}, ${left < came ? "it shrinks" : "it grows"}.` };
+    says: `The gradient ${first}then loses what cannot matter: a norm ignores the length of its input${isLayerNorm ? " and its mean" : ""}, so what points along the input is taken out${isLayerNorm ? ", and the mean, so that its numbers add up to 0" : ""}. The rest is multiplied by r${last}: in all, this row's size goes from ${written(came, 3)} to ${written(left, 3)}, it ${left < came ? "shrinks" : "grows"}.` };
 }
 
 function stepOfFork(about) {
@@ -141,7 +143,7 @@ function stepOfFork(about) {
   if (!hasRows(one, about) || !other || one.norm === 0) return null;
   const kept = sizeOfRow(one, row), into = sizeOfRow(other, row), width = other.shape[other.shape.length - 1], zeros = valuesOfRow(other, row).filter(([, value]) => value === 0).length;
   return { title: "The residual sum: the gradient splits", key, name: `d${branch}`, ref: other.ref, back: true, entry: entryOfRow(other, row),
-    says: `Here the forward added a branch to x, and a sum hands its gradient to both of its terms: ${written(kept, 3)} goes straight down past the branch, as it is, and ${written(into, 3)} into the branch${zeros && zeros < width ? `, where the ReLU has set ${zeros} of ${width} entries to 0` : ""}. That straight way is why gradients reach the bottom of deep models.` };
+    says: `Here the forward added a branch to x, and a sum hands its gradient to both of its terms: ${written(kept, 3)} goes straight down past the branch, as it is, and ${written(into, 3)} into the branch${zeros && zeros < width ? `, where the ReLU has set ${zeros} of ${width} entries to 0` : ""}. That straight way is one reason why gradients reach the bottom of deep models.` };
 }
 
 /* After the pooling each word has a gradient: from here on the one that gets the most is followed. */
@@ -175,8 +177,8 @@ function stepOfWeights(about) {
   const { row, words } = about, found = attentionOf(about);
   if (!found) return null;
   const A = arrayOf(found.A.ref), weights = valuesOfRow(A, row, { 1: found.head }), [to, most] = largest(weights), seen = weights.filter(([, value]) => value > 0).length;
-  return { title: "Attention: whom did the word look at?", key: found.key, name: "A", ref: A.ref, head: found.head, entry: [0, found.head, row, to],
-    says: `In head ${found.head + 1}, “${words[row]}” looked at ${seen} word${seen === 1 ? "" : "s"}, most at “${words[to]}”, with weight ${percent(most)}. Its row of A says how much of each word's value went into it, and the same weights now hand the gradient back to those words.` };
+  return { title: "Attention: which words did it look at?", key: found.key, name: "A", ref: A.ref, head: found.head, entry: [0, found.head, row, to],
+    says: `In head ${found.head + 1}, the one whose scores get the most gradient here, “${words[row]}” looked at the ${seen} word${seen === 1 ? "" : "s"} that it may see, most at “${words[to]}”, with weight ${percent(most)}. Its row of A says how much of each word's value went into it, and the same weights now hand the gradient back to those values.` };
 }
 
 function stepOfWeightGradients(about) {
@@ -184,15 +186,16 @@ function stepOfWeightGradients(about) {
   if (!found) return null;
   const dA = arrayOf(found.dA.ref), A = arrayOf(found.A.ref), seen = valuesOfRow(dA, row, { 1: found.head }).filter(([j]) => valueAt(A, [0, found.head, row, j]) > 0), [to, most] = largest(seen);
   return { title: "dA: was that a good look?", key: found.key, name: "dA", ref: dA.ref, back: true, head: found.head, entry: [0, found.head, row, to],
-    says: `dA asks of each word: how would the loss change if “${words[row]}” looked at it a little more? For “${words[to]}” it is ${written(most, 3)}, so a little more of it would make the loss ${most > 0 ? "larger" : "smaller"}.` };
+    says: `dA asks of each word before it: how would the loss change if “${words[row]}” looked at it a little more? For “${words[to]}” it is ${written(most, 3)}, so a little more of it would make the loss ${most > 0 ? "larger" : "smaller"}.` };
 }
 
 function stepOfScores(about) {
   const { row, words } = about, found = attentionOf(about);
   if (!found) return null;
-  const dS = arrayOf(found.dS.ref), A = arrayOf(found.A.ref), values = valuesOfRow(dS, row, { 1: found.head }), [to, most] = largest(values), masked = valuesOfRow(A, row, { 1: found.head }).filter(([, value]) => value === 0).length;
-  return { title: "dS: softmax compares", key: found.key, name: "dS", ref: dS.ref, back: true, head: found.head, entry: [0, found.head, row, to],
-    says: `The weights of a row always add up to 1, so only differences count: dS = A·(dA − their mean, weighted by A), and the row adds up to 0. ${masked ? `The ${masked} word${masked === 1 ? "" : "s"} behind the mask get${masked === 1 ? "s" : ""} exactly 0; the` : "The"} largest entry, ${written(most, 3)}, moves the score of “${words[to]}” ${most > 0 ? "down" : "up"}.` };
+  const dS = arrayOf(found.dS.ref), A = arrayOf(found.A.ref), values = valuesOfRow(dS, row, { 1: found.head }), [to, most] = values.reduce((one, other) => (other[1] > one[1] ? other : one)), masked = valuesOfRow(A, row, { 1: found.head }).filter(([, value]) => value === 0).length;
+  const [least, low] = values.reduce((one, other) => (other[1] < one[1] ? other : one));
+  return { title: "dS, in the code dscores: softmax compares", key: found.key, name: "dS", ref: dS.ref, back: true, head: found.head, entry: [0, found.head, row, to],
+    says: `The weights of a row always add up to 1, so only differences count: dS = A·(dA − the row's mean of dA, weighted by A), and the row adds up to 0. ${masked ? `The ${masked} word${masked === 1 ? "" : "s"} behind the mask get${masked === 1 ? "s" : ""} exactly 0; descent` : "Descent"} lowers the score of “${words[to]}” (${written(most, 2)}) and raises that of “${words[least]}” (${written(low, 2)}).` };
 }
 
 function stepOfPaths(about) {
@@ -202,7 +205,7 @@ function stepOfPaths(about) {
   const paths = inside.map((one) => [one.name, arrayOf((one.gradients || {})[one.takes[0][0]])]).filter(([, array]) => hasRows(array, about));
   if (!hasRows(dx, about) || paths.length < 3) return null;
   return { title: "Three ways back into one vector", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row),
-    says: `The vector was used three times, as query, key and value, and where an array was used several times its gradients are added: ${paths.map(([name, array]) => `${written(sizeOfRow(array, row), 2)} by way of the ${name}`).join(", ")}. Together they are ${written(sizeOfRow(dx, row), 3)}, and the straight way of the residual sum is added once more below.` };
+    says: `The vector was used three times, as query, key and value, and where an array was used several times its gradients are added: ${paths.map(([name, array]) => `${written(sizeOfRow(array, row), 2)} by way of the ${name}`).join(", ")}. Together they are ${written(sizeOfRow(dx, row), 3)}, shorter than the three in a line because they point different ways; later words that looked at this one have added theirs, and the straight way of the residual sum joins below.` };
 }
 
 function stepOfVector(about) {
@@ -214,7 +217,7 @@ function stepOfVector(about) {
   const first = same && flow.length ? arrayOf(flow[0][1]) : null, others = first && first.shape[0] === words.length ? valuesOfRow(first, row).filter(([j, value]) => j !== row && value > 0) : [];
   const far = others.length ? largest(others) : null, times = words.filter((one) => one === word).length;
   return { title: "At the bottom: the vector of one word", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row),
-    says: `The vector${word === undefined ? "" : ` of “${word}”`} gets a gradient of size ${written(sizeOfRow(dx, row), 3)}${about.counted > 1 ? " from all losses together" : ""}${times > 1 ? `, added to that of the other place${times > 2 ? "s" : ""} where the word stands` : ""}; a step of descent moves it the opposite way. ${far ? `And the loss we began with reached further than its own word: through attention it sent ${written(far[1] / about.counted, 2)} to “${words[far[0]]}”.` : "That is all that learning is: every number in the model moves a little against its own slope."}` };
+    says: `The same happens in each layer on the way down. The vector${word === undefined ? "" : ` of “${word}”`} gets a gradient of size ${written(sizeOfRow(dx, row), 3)}${about.counted > 1 ? "" : ""}${times > 1 ? `, added to that of the other place${times > 2 ? "s" : ""} where the word stands` : ""}${about.counted > 1 ? ", of all losses together," : ""} and a step of descent moves it the opposite way${far ? "" : ": that is all that learning is"}. ${far ? `And the loss we began with reached further than its own word: through attention it sent ${about.counted > 1 ? `${written(far[1], 2)}/${about.counted} = ` : ""}${written(far[1] / about.counted, 2)} to “${words[far[0]]}” (see Words).` : ""}`.trim() };
 }
 
 // Showing a step -------------------------------------------------------------------------------------------------------
@@ -226,6 +229,7 @@ function goToStory(number) {
   storyState.at = Math.max(0, Math.min(steps.length, number));
   const bar = document.getElementById("story");
   bar.hidden = storyState.at === 0;
+  document.body.classList.toggle("in-story", storyState.at > 0);
   rememberStory();
   if (!storyState.at) return;
   const step = steps[storyState.at - 1];

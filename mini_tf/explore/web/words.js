@@ -48,7 +48,7 @@ function attentionMaps(width) {
   attentionState.head = Math.min(attentionState.head, heads - 1);
   const choice = (names, which) => element("p", { class: "tiles" }, ...names.map((name, k) => element("button", { type: "button", class: attentionState[which] === k ? "chosen" : "", onclick: () => { attentionState[which] = k; showWords(); } }, name)));
   const said = element("p", { class: "entry", "aria-live": "polite" }, "Click a square.");
-  const parts = [element("h3", {}, "Attention"), element("p", { class: "soft" }, "A: how much each word (row) takes from each word (column). dA and dS: the gradient with respect to those weights, and to the scores before softmax. dA is not 0 for words that are masked; but A is 0 there, and so dS is, too."), choice(found.map(attentionName), "layer"), choice([...Array(heads).keys()].map((k) => `head ${k + 1}`), "head"), said];
+  const parts = [element("h3", {}, "Attention"), element("p", { class: "soft" }, "A: how much each word (row) takes from each word (column). dA and dS: the gradient with respect to those weights, and to the scores before softmax. dA is not 0 for words that are masked; but A is 0 there, so dS is 0, too."), choice(found.map(attentionName), "layer"), choice([...Array(heads).keys()].map((k) => `head ${k + 1}`), "head"), said];
   for (const [name, of, label] of [["A", frame, "A"], ["dA", back, "dA"], ["dscores", back, "dS"]]) {
     const made = of ? lookUp(name, of, end) : null, array = made && arrayOf(made.ref);
     if (!array || array.shape.length !== 4) continue;
