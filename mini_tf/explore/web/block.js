@@ -21,17 +21,18 @@ function welcome() {
 function partsOfBlock(block) {
   const frame = recording().frames[block.frame], isLine = block.line !== undefined, flow = isLine ? null : flowOf(frame);
   const path = frame.at ? element("span", { class: "soft" }, ` ${frame.at}`) : null;
-  const parts = [element("h3", {}, block.name, path)];
+  const parts = [element("h3", {}, block.name, path)], forward = firstLineOf(block), backward = flow && flow.ending ? flow.back.lines[0].number : null;
+  parts.push(element("p", { class: "begin" }, element("button", { type: "button", class: "inviting", onclick: () => openLines(forward) }, "its lines, forward"),
+    backward === null ? null : element("button", { type: "button", onclick: () => openLines(backward) }, "and backward"),
+    block.blocks.length ? element("button", { type: "button", onclick: () => { toggleBlock(mapState.chosen); showBlock(); } }, mapState.open.has(mapState.chosen) ? "close it on the map" : "open it on the map") : null));
   if (isLine) parts.push(element("pre", {}, block.detail));
   else parts.push(formulasOf(page.sheets[frame.sheet]) || element("p", {}, sentenceOf(page.sheets[frame.sheet])));
   const happens = whatHappens(block);
   parts.push(flowTable(block));
   if (happens) parts.push(element("p", {}, element("b", {}, "Going back: "), `the gradient${block.dy === undefined || normOf(block.dy) === null ? "" : ` comes in with size ${written(normOf(block.dy), 3)}, and`} ${happens.startsWith("‖") ? `leaves as ${happens}` : happens}.`));
   if (flow) for (const sign of signsOf(flow, flow.gradients && flow.gradients[0] ? flow.gradients[0].array : null)) if (sign.title && sign.className === "zeros") parts.push(element("p", {}, sign.title));
-  const forward = firstLineOf(block), backward = flow && flow.ending ? flow.back.lines[0].number : null;
-  parts.push(element("p", { class: "begin" }, element("button", { type: "button", class: "inviting", onclick: () => openLines(forward) }, "its lines, forward"),
-    backward === null ? null : element("button", { type: "button", onclick: () => openLines(backward) }, "and backward"),
-    block.blocks.length ? element("button", { type: "button", onclick: () => { toggleBlock(mapState.chosen); showBlock(); } }, mapState.open.has(mapState.chosen) ? "close it on the map" : "open it on the map") : null));
+  const without = block.blocks.filter((inner) => inner.line !== undefined && normOf(inner.dy) === null).map((inner) => inner.name);
+  if (without.length) parts.push(element("p", { class: "soft" }, `On the map, no orange arrow leads through ${without.join(", ")}: this backward makes no gradient of ${without.length > 1 ? "them" : "it"} by ${without.length > 1 ? "themselves" : "itself"}.`));
   return parts;
 }
 

@@ -80,7 +80,7 @@ function drawSides(group, picture) {
   for (const { box } of mapState.pictures.values()) {
     const { block } = box, y = box.top + (box.height - THUMB.height) / 2;
     if (box.inside || box.crowded) continue;
-    const array = (block.gives || []).map((ref) => arrayOf(ref)).find(Boolean), down = sentDown(block);
+    const array = (block.gives || []).map((ref) => arrayOf(ref)).find(Boolean), down = block.line !== undefined && normOf(block.dy) === null ? null : sentDown(block);
     if (array) group.append(smallPicture(array, left, y, "what it gives"));
     if (down) group.append(smallPicture(arrayOf(down[1]), right, y, `the gradient ${down[0]}`));
     group.append(noteBeside(other() && differs(block) ? howWrong(block) : whatHappens(block), says, y + 16));

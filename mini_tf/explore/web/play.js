@@ -10,16 +10,17 @@ function blocksInOrder() {
 /* What the gradient does at a block, in a few words. */
 function whatHappens(block) {
   const takes = (block.takes || []).filter(([name]) => (block.gradients || {})[name] !== undefined), into = normOf(block.dy);
-  const sizes = takes.map(([name]) => `‖d${name}‖ = ${written(normOf(block.gradients[name]), 2)}`);
+  if (block.line !== undefined && into === null) return "";
+  const sizes = takes.map(([name]) => `‖d${name}‖ = ${written(normOf(block.gradients[name]), takes.length > 1 ? 2 : 3)}`);
   const zeros = takes.map(([name]) => arrayOf(block.gradients[name])).find((array) => array && array.zeros > 0.1 * sizeOf(array) && array.zeros < sizeOf(array));
-  const dead = zeros ? `, ${Math.round((100 * zeros.zeros) / sizeOf(zeros))} % 0` : "";
+  const dead = zeros ? `, ${Math.round((100 * zeros.zeros) / sizeOf(zeros))} % zeros` : "";
   if (takes.length > 1) return `splits: ${sizes.join(", ")}${dead}`;
   const down = sentDown(block);
   if (!takes.length) return down ? `${down[0]}, for its parameters: ${written(normOf(down[1]), 2)}` : "";
   const out = normOf(block.gradients[takes[0][0]]);
   if (out === 0) return "nothing gets through";
   const factor = into > 0 ? out / into : 1, change = factor < 0.9 ? ", shrinks" : factor > 1.1 ? ", grows" : "";
-  return `${sizes[0]}${change ? `${change} ×${written(factor, 2)}` : ""}${dead}`;
+  return `${sizes[0]}${change ? `${change} ×${written(factor, 3)}` : ""}${dead}`;
 }
 
 function playMap() {

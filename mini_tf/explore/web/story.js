@@ -114,7 +114,7 @@ function stepOfReadout(about) {
   const width = dx.shape[dx.shape.length - 1], size = sizeOfRow(dx, row), zero = size === 0;
   return { title: "Through the readout", key, name: `d${taken[0]}`, ref: dx.ref, back: true, entry: entryOfRow(dx, row),
     says: zero ? `The readout multiplies the gradient by its weights W, and they are all 0 at this moment: nothing gets through to the layers below. Only W itself learns at first${page.recordings.length > 1 ? "; move “training” to a later moment to see more" : ""}.`
-      : `The readout computed scores x·W, so its backward multiplies by Wᵀ: ${dlogits.shape[dlogits.shape.length - 1].toLocaleString("en")} errors become ${width} numbers of dx${ofWord(about)}, a row of size ${written(size, 3)}. A small move of this vector against dx would raise the right score.` };
+      : `The readout computed scores x·W, so its backward multiplies by Wᵀ: ${dlogits.shape[dlogits.shape.length - 1].toLocaleString("en")} errors become ${width} numbers of dx${ofWord(about)}, a row of size ${written(size, 3)} (the map's sizes are of all rows together). A small move of this vector against dx would raise the right score.` };
 }
 
 /* The entry of a row that is the largest in size */
