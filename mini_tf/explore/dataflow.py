@@ -209,8 +209,9 @@ class _Finder:
                 else:
                     block.edges += [(start, to, name, ref, gradient) for start in sorted(starts or {GIVEN})]
         block.edges = [self._own_gradient(edge, block) for edge in block.edges]
-        for inner in block.blocks:                       # what the block gives
-            inner.dy = block.dy if inner.dy is None and inner.line is not None and inner.gives == block.gives else inner.dy
+        for inner in block.blocks:
+            if inner.dy is None and inner.line is not None and inner.gives == block.gives:
+                inner.dy = block.dy                      # it is what the block gives
 
     @staticmethod
     def _own_gradient(edge: Edge, block: Block) -> Edge:

@@ -3,7 +3,7 @@
 const storyState = { at: 0, steps: null };
 
 function storyExists() {
-  return page.kind === "model" && storySteps().length > 3;
+  return page.kind === "model" && blocksLike(/^cross_entropy$/).some(([, loss]) => loss.gradients && loss.gradients.logits !== undefined);
 }
 
 /* The blocks of the whole map of these names or ops, the last in the forward first. */
@@ -38,7 +38,7 @@ function percent(share) {
    at least half as large. */
 function subject() {
   const [key, loss] = blocksLike(/^cross_entropy$/)[0] || [];
-  if (!loss || !loss.gradients.logits) return null;
+  if (!storyExists()) return null;
   const targets = argumentsOf(recording().frames[loss.frame]).find((one) => one.name === "targets");
   const dlogits = arrayOf(loss.gradients.logits), ids = targets && arrayOf(targets.ref);
   if (!ids || !dlogits || dlogits.shape.length < 2) return null;
