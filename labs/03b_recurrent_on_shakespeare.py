@@ -197,7 +197,7 @@ rows = np.array([school.encode(words + ["\n"] * (longest + 1 - len(words))) for 
 #
 # What will each of them answer? Whatever its training, the window of 4 has the same input after both persons. The tanh
 # network's state has the same size as the relu network's, but little of the gradient reaches the person: without any
-# filler, some 1 % of what reaches the last word before training, and less than $10^{-4}$ after it. **Expect** 30 % or
+# filler, 1 to 3 % of what reaches the last word before training, and less than $10^{-4}$ after it. **Expect** 30 % or
 # more for the relu network, before and after.
 #
 # And what will the relu network say after 24 words of filler, twice as many as it has ever seen? It does not guess,
@@ -257,7 +257,7 @@ expect("window of 12, filler of 0 to 3 words, the least", above(0.75), wide[fill
 expect("window of 12, longer filler, the mean", about(0.5, within=0.08), wide[filler_words > 3].mean(), form="{:.3f}")
 expect("recurrent, relu, the least", above(0.95), right["recurrent, relu"].min(), form="{:.3f}")
 expect("recurrent, tanh, the largest", below(0.55), right["recurrent, tanh"].max(), form="{:.3f}")
-for name, before, after in (("tanh", between(0.003, 0.03), below(1e-4)), ("relu", above(0.3), above(0.3))):
+for name, before, after in (("tanh", between(0.005, 0.05), below(1e-4)), ("relu", above(0.3), above(0.3))):
     name = f"recurrent, {name}"
     expect(f"{name}, gradient at the person, before", before, reach_before[name], form="{:.1e}")
     expect(f"{name}, gradient at the person, after", after, person_reach(school_models[name]), form="{:.1e}")
@@ -341,10 +341,11 @@ of_unigram = unigram_cross_entropy(train, ids[first_test : first_test + 4000], c
 table(("first b₂", "loss, nats", "mean slope of its states"), starts | {"the unigram model itself": of_unigram},
       "{:.3f}", title="3. Shakespeare: a small model after 120 steps, on 4,000 test words")  # fmt: skip
 expect("b₂ from zero, loss, nats", about(6.30, within=0.12), starts["zero"][0], form="{:.2f}")
-expect("b₂ from zero, above the unigram's loss by", above(0), starts["zero"][0] - of_unigram, form="{:.2f}")
-expect("b₂ from zero, mean slope", below(0.15), starts["zero"][1], form="{:.3f}")
+expect("b₂ from zero, mean slope", below(0.2), starts["zero"][1], form="{:.3f}")
 expect("b₂ from ln(unigram), loss, nats", about(5.84, within=0.05), starts["ln(unigram)"][0], form="{:.2f}")
 expect("b₂ from ln(unigram), mean slope", about(0.57, within=0.05), starts["ln(unigram)"][1], form="{:.2f}")
+ahead = starts["zero"][0] - starts["ln(unigram)"][0]
+expect("loss, from zero − from ln(unigram), nats", above(0.3), ahead, form="{:.2f}")
 
 # %% [markdown]
 # ### The baseline to beat

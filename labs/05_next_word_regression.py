@@ -476,7 +476,7 @@ table(("word", "frequency in training", "V x̂", "off", "without what relu added
       title="Explain 4: V x̂ read as probabilities, mean over the test words, and by how much it is off")  # fmt: skip
 expect("mean training vector: largest error of eight", below(0.01), abs(constant).max(), form="{:.1%}")
 expect("of the eight words, too high by over 10 %", at_least(6), np.sum(transformer > 0.1))
-expect("largest excess of the eight", above(0.5), transformer.max(), form="{:.0%}")
+expect("largest excess of the eight", above(0.5), transformer.max(), quick=above(0.25), form="{:.0%}")
 expect("mean of what relu added, over all entries", above(0), added.mean())
 expect("largest error without what relu added", below(0.25), abs(taken_off).max(), form="{:.0%}")
 

@@ -588,7 +588,7 @@ for name, before, after_all, seen in (
 #   small model gains little from positions in 100 steps, and the size of P matters more than its frequencies.
 # - The Fourier frequencies with n = T are not quite the Fourier basis: the constant is missing, the last sine is 0, and
 #   the rank is T − 1.
-# - Without layer norm the standard deviation of a vector's entries grows 3.6-fold from layer 1 to layer 6, and
+# - Without layer norm the standard deviation of a vector's entries grows several-fold from layer 1 to layer 6, and
 #   attention collapses onto a single word; with layer norm it stays at 1, and attention becomes broader.
 # - A mean over time looks into the future. With the layer norm as printed the same mask hides nothing, and the model
 #   learns to exploit that: it is a quarter of a nat too good at the positions before the last, and a quarter of a nat

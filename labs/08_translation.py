@@ -33,7 +33,7 @@ from functools import partial
 from _common import quick_mode, show, table
 from _drawing import lab_08
 from _drawing.architecture import architecture
-from _expect import about, above, at_most, below, expect
+from _expect import about, above, at_most, below, between, expect
 from mini_tf import ops
 from mini_tf.data import french_pairs, split_pairs
 from mini_tf.decoding import translations
@@ -500,9 +500,9 @@ show(lab_08.leak(histories), "08_leak")
 # %%
 masked, leaking = results.values()
 expect("training loss, without mask / with", below(0.05), leaking[0] / masked[0], quick=below(0.2))
-expect("validation loss, with the mask", about(0.15, within=0.06), masked[1], quick=below(2.5))
-expect("validation loss, without it", about(0.006, within=0.002), leaking[1], quick=below(0.5))
-expect("BLEU, with the mask", about(0.89, within=0.035), masked[2], quick=above(0.005))
+expect("validation loss, with the mask", between(0.05, 0.8), masked[1], quick=below(3.5))
+expect("validation loss, without it", below(0.01), leaking[1], quick=below(0.5))
+expect("BLEU, with the mask", above(0.5), masked[2], quick=None)
 expect("BLEU, without it", at_most(0.005), leaking[2])
 for i in range(3):
     print(f"French           {' '.join(tested[i][0])}")
@@ -617,8 +617,9 @@ for mistake, wrong in (("FirstLayerOnly", two_layers), ("ForgottenValue", one_la
 # - Cross-attention has two input gradients, and dz has a term from the keys and one from the values.
 # - With heads of size 512 and without $\sqrt{m}$, less than 0.0001 of the gradient passes through softmax; with it,
 #   0.07, as for any size.
-# - A mask is −∞ before softmax, not 0. Without the look-ahead mask the validation loss is 0.007 instead of 0.12, and
-#   BLEU 0 instead of 0.88. A loss that is too good to be true should make you ask what the model can see.
+# - A mask is −∞ before softmax, not 0. Without the look-ahead mask the validation loss is below 0.01 instead of 0.1 to
+#   0.6, and BLEU 0 instead of 0.6 to 0.9 (five seeds). A loss that is too good to be true should make you ask what the
+#   model can see.
 # - All 62 parameters of a translator pass the check; the checker names the class of each of two mistakes, which leave
 #   the decoder's own gradients right and make all of the encoder's wrong.
 #

@@ -95,7 +95,7 @@ losses, early = [], {}
 
 def validate():
     losses.append({name: mean_loss(model, some) for name, some in batches.items()})
-    if not early and losses[-1]["validation"] < 1.5:     # for experiment 5: a model that has hardly begun to learn
+    if all(of["validation"] >= 1.5 for of in losses[:-1]):           # until the first below 1.5, for experiment 5
         early.update({name: parameter.data.copy() for name, parameter in model.parameters().items()})
     return losses[-1]["validation"]
 
@@ -115,9 +115,9 @@ print(f"a uniform guess: ln c = {math.log(c):.2f}; {history.rows[-1]['seconds']:
 last = losses[-1]
 smoothed = history.rows[-1]["train_loss"]
 expect("floor of the smoothed loss, nats per word", about(1.01, within=0.01), floor)
-expect("smoothed loss at the end", about(1.05, within=0.02), smoothed, quick=about(1.3, within=0.3))
-expect("training loss at the end, not smoothed", about(0.117, within=0.01), last["training"], quick=below(0.7))
-expect("test loss at the end, not smoothed", about(0.119, within=0.01), last["test"], quick=below(0.8))
+expect("smoothed loss at the end", about(1.05, within=0.02), smoothed, quick=below(3))
+expect("training loss at the end, not smoothed", about(0.117, within=0.01), last["training"], quick=below(2))
+expect("test loss at the end, not smoothed", about(0.119, within=0.01), last["test"], quick=below(2))
 expect("test loss − training loss", about(0, within=0.01), last["test"] - last["training"], quick=about(0, within=0.2))
 show(lab_08.training(history.rows, losses, math.log(c), floor), "08b_training")
 
@@ -149,8 +149,8 @@ greedy = translations(model, sources, beam=1)
 exact = np.mean([mine == english for mine, english in zip(words_of(greedy), references)])
 independent = np.mean([accuracy ** (len(english) + 1) for english in references])
 print("\nExperiment 2: what teacher forcing hides")
-expect("words right, given the right prefix", above(0.997), accuracy, quick=above(0.85), form="{:.1%}")
-expect("sentences right, written by the model", above(0.98), exact, quick=above(0.35), form="{:.1%}")
+expect("words right, given the right prefix", above(0.997), accuracy, quick=above(0.5), form="{:.1%}")
+expect("sentences right, written by the model", above(0.98), exact, quick=None, form="{:.1%}")
 expect("words right − sentences right", above(0), accuracy - exact, form="{:.1%}")
 expect("sentences right − what the formula predicts", about(0, within=0.01), exact - independent,
        quick=about(0, within=0.1), form="{:.1%}")  # fmt: skip
@@ -269,7 +269,7 @@ gains = np.array([b.log_probability - a.log_probability for a, b in zip(greedy, 
 no_less, same = np.mean(gains > -1e-4), 1 - len(different) / len(tested)
 print()
 expect("width 5 is no less probable than greedy", at_least(0.99), no_less, quick=at_least(0.95), form="{:.1%}")
-expect("the same words", at_least(0.99), same, quick=at_least(0.65), form="{:.1%}")
+expect("the same words", at_least(0.99), same, quick=None, form="{:.1%}")
 
 # %% [markdown]
 # Two checks. The decoder caches keys and values of the words it has written, and computes one new word at a time: the
@@ -376,7 +376,7 @@ best = np.unravel_index(of_words.argmax(), of_words.shape)
 print(f"the head that points best: layer {best[0] + 1}, head {best[1] + 1}")
 for kind, same_place in (("nouns", 0.38), ("colours", 0.22)):
     right, row_below, chance, at_same_place = share[kind]
-    expect(f"last layer's best head, {kind}", at_least(0.99), right[-1].max(), quick=at_least(0.35), form="{:.0%}")
+    expect(f"last layer's best head, {kind}", at_least(0.99), right[-1].max(), quick=None, form="{:.0%}")
     expect(f"the same place, {kind}", about(same_place, within=0.06), at_same_place, quick=below(0.6), form="{:.0%}")
     expect(f"the row below, best head, {kind}", below(0.1), row_below[best], quick=None, form="{:.0%}")
 expect("chance, for nouns", about(0.11, within=0.01), share["nouns"][2], quick=about(0.15, within=0.02), form="{:.0%}")
@@ -623,8 +623,8 @@ show(lab_08.beams(widths, rows), "08b_beams")
 of, new = columns["trained"], columns["beginner"]
 best_bleu = widths[new["bleu"].argmax()]
 expect("trained: words read, width 10 / width 1", at_least(5), of["read"][-1] / of["read"][0])
-expect("trained: ln p, width 10 − width 1", between(-0.001, 0.02), of["log p"][-1] - of["log p"][0], quick=below(1))
-expect("trained: BLEU with width 10", above(0.98), of["bleu"][-1], quick=above(0.55))
+expect("trained: ln p, width 10 − width 1", between(-0.001, 0.02), of["log p"][-1] - of["log p"][0], quick=above(0))
+expect("trained: BLEU with width 10", above(0.98), of["bleu"][-1], quick=above(0.1))
 expect("trained: BLEU, best − worst", below(0.01), np.ptp(of["bleu"]), quick=below(0.1))
 expect("beginner: ln p, width 10 − width 1", between(0.4, 5), new["log p"][-1] - new["log p"][0])
 expect("beginner: length with width 10", about(0.9, within=0.05), new["length"][-1], quick=between(0.7, 1.15))

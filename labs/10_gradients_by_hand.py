@@ -563,8 +563,9 @@ for step, row, expected in zip(moments, cosines, (above(0.999), about(0.8, 0.06)
 expect("cosine of CD-100,000, the least of the three", above(0.99), min(row[-1] for row in cosines), form="{:.3f}")
 
 # %% [markdown]
-# An actual CD-1 estimate is one random draw around this mean. (In three runs, from three initializations, the cosine
-# was 0.77 to 0.83 after 1,000 steps and 0.49 to 0.56 after 20,000.) Do more draws bring it closer to the gradient?
+# An actual CD-1 estimate is one random draw around this mean. (In five runs, each from other initial weights, the
+# cosine was 0.76 to 0.83 after 1,000 steps and 0.45 to 0.56 after 20,000.) Do more draws bring it closer to the
+# gradient?
 
 # %%
 def sample_bits(p, rng):
@@ -727,10 +728,10 @@ expect("after 1,000 steps: times as many", above(2), after_1000 / after_1, form=
 #   ($7.8 \cdot 10^{-4}$ against $8.7 \cdot 10^{-4}$).
 # - The backward of the tanh form, with the exact forward, is off by at most $8.7 \cdot 10^{-4}$. The checker finds it.
 # - An RBM's gradient is data minus model. The model term is what CD only estimates: CD-1's cosine with the gradient is
-#   1.00 when the weights are small, 0.83 in the middle of training, and 0.56 at its end. More samples do not help:
-#   after 10,000 draws CD-1 is still 0.7 of a gradient's length away.
+#   1.00 when the weights are small, about 0.8 in the middle of training, and about 0.5 at its end. More samples do not
+#   help: after 10,000 draws CD-1 is still 0.7 of a gradient's length away.
 # - It learns digits anyway: the squared error of a reconstruction falls to less than a third of the mean picture's, and
-#   the gap of free energies grows by 6 nats or more: the machine fits the training digits better than new ones.
+#   the gap of free energies grows by 5 nats or more: the machine fits the training digits better than new ones.
 #
 # Next: `10b_wrong_gradients.py`.
 #

@@ -299,7 +299,9 @@ expect("one of them at the blind point γ = 1", True, "layer norm: γ forgotten,
 # - a vertical line of points where something should be 0: with the lost mask, every entry whose right gradient is 0
 #   gets a nonzero one,
 # - a few stray points where repeated ids were dropped: the 4 entries of one word's row, of 24,
-# - a cloud for a wrong product, with a scatter above 0.5, and a cloud around the diagonal where a term is missing.
+# - a cloud for a wrong product, with a scatter above 0.5,
+# - a cloud around the diagonal, of slope 1, where a term of layer norm is missing: that term is at right angles to the
+#   right gradient.
 
 # %%
 FACES = (
@@ -331,8 +333,8 @@ expect("lost mask: entries on the vertical line", np.sum(right == 0), np.sum((ri
 expect("dropped ids: stray points", 4, np.sum(np.subtract(*faces["embedding: repeated ids dropped"]) != 0))
 expect("wrong product: scatter", above(0.5), looks["linear: W for Wᵀ"][1])
 around = looks["layer norm: a mean term missing"]
-expect("missing term: slope", about(1, within=0.15), around[0], form="{:.2f}")
-expect("missing term: scatter", below(0.4), around[1], form="{:.2f}")
+expect("missing term: slope", about(1, within=0.01), around[0], form="{:.2f}")
+expect("missing term: scatter", between(0.1, 0.9), around[1], form="{:.2f}")
 
 # %% [markdown]
 # ## 2. Why a wrong gradient still trains
@@ -487,24 +489,24 @@ expect("step 100: from best to worst, validation", below(0.15), np.ptp(middle), 
 expect("no means, lost mask, uphill: behind by at least", above(0.05), min(slow), quick=None)
 expect("no means, lost mask, uphill: behind by at most", between(0.35, 0.65), max(slow), quick=None)
 expect("worst of these three − counting words", above(0.1), max(slow) + runs["right"][1] - unigram, quick=None)
-expect("dkey halved: behind by", about(-0.03, within=0.06), behind["attention: dkey halved"])
+expect("dkey halved: behind by", about(-0.02, within=0.08), behind["attention: dkey halved"])
 expect("zeros: behind by", about(-0.1, within=0.12), behind["attention: zeros"], quick=None)
-expect("right, other weights: behind by", about(0, within=0.15), behind["right, other weights"])
+expect("right, other weights: behind by", about(0, within=0.3), behind["right, other weights"])
 
 # %% [markdown]
 # ## What to remember
 #
-# The numbers are those of the full run, of one set of initial weights where no others are named.
+# The numbers are those of five full runs, each with other initial weights and batches.
 #
 # - The checker catches all thirteen mistakes. The naive check misses five, and a sixth at γ = 1, which no measurement
-#   at that point alone can reveal. For ten of the thirteen the checker shows the corrected line.
+#   at that point alone can reveal. For eleven of the thirteen the checker shows the corrected line.
 # - A loss that goes down proves nothing. At step 100 the losses with right and wrong gradients are within 0.15 nats of
-#   each other. After 300 steps three of the five wrong models are behind the right one, the worst by 0.47 nats (0.56
-#   and 0.46 with two other sets of initial weights), and worse than counting words (6.06); the best by 0.38 (0.09 and
-#   0.43). From a single curve you cannot tell what it should have been.
-# - And two of the wrong gradients have no visible cost: with dkey halved, or with *nothing* coming back through
-#   attention, the test loss is no higher than with right gradients, for any of the three sets of weights. In 300 steps
-#   random queries, keys and values do as well as trained ones. No curve reveals these mistakes; the checker does,
-#   within seconds.
+#   each other. After 300 steps three of the five wrong models are behind the right one: the worst by 0.46 to 0.57 nats,
+#   and worse than counting words (6.06), the best by 0.09 to 0.43. From a single curve you cannot tell what it should
+#   have been: right gradients from other initial weights differ by up to 0.25.
+# - And two of the wrong gradients have no visible cost: with dkey halved the test loss is within 0.06 of that with
+#   right gradients, and with *nothing* coming back through attention it is lower, in all five runs. In 300 steps random
+#   queries, keys and values do as well as trained ones. No curve reveals these mistakes; the checker does, within
+#   seconds.
 #
 # **Try:** a mistake of your own in the gallery; in section 2, a backward that is random noise.

@@ -313,7 +313,7 @@ expect("parameters, most / fewest", below(1.02), max(counts) / min(counts), form
 expect("cache, steps 0, 1 and 6", "768, 256, 128", f"{caches[0]}, {caches[1]}, {caches[6]}")
 expect("all six: change of the loss, nats", below(-0.2), shared - lab_07, form="{:.2f}")
 expect("4, rotary: change", below(-0.08), turned - rms, quick=below(0), form="{:.2f}")
-expect("2, norm before: change at the rate 0.01", below(-0.2), norm_before - norm_after, form="{:.2f}")
+expect("2, norm before: change at the rate 0.01", below(-0.2), norm_before - norm_after, quick=below(0), form="{:.2f}")
 small = max(abs(change) for change in (feed_forward - lab_07, rms - before, gated - turned, shared - gated))
 expect("1, 3, 5, 6: the largest change", below(0.1), small, quick=None, form="{:.2f}")
 
