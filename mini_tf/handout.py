@@ -1,10 +1,14 @@
 """The labs and exercises that come with mini_tf: next to it in a checkout, inside it where pip installed a wheel."""
 
+import importlib
 import re
 import shutil
-from collections.abc import Container
+import sys
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from posixpath import dirname, join, normpath
+from types import ModuleType
 
 from mini_tf.errors import UserError
 from mini_tf.files import PathLike, kind_of, replacing, write_text
@@ -21,6 +25,17 @@ def labs_folder() -> Path:
         raise UserError("this installation of mini_tf came without its labs; install it with pip from a wheel, or take "
                         "them from the repository")  # fmt: skip
     return labs
+
+
+@contextmanager
+def student_module() -> Iterator[ModuleType]:
+    """The module labs/student.py, which knows the blanks; beside it are the checks of what is filled in"""
+    folder = str(labs_folder())
+    sys.path.insert(0, folder)
+    try:
+        yield importlib.import_module("student")
+    finally:
+        sys.path.remove(folder)
 
 
 def lab_files() -> dict[str, Path]:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mini_tf.cli.app import app, examples, out
+from mini_tf.errors import UserError
 
 import typer
 from rich.table import Table
@@ -42,14 +43,32 @@ def presets(
 
 
 @app.command(short_help="Put labs and exercises into a folder of your own.",
-             epilog=examples("labs my-labs", "labs ../course/labs"))  # fmt: skip
+             epilog=examples("labs my-labs", "labs for-mia --student mia", "labs mia-answers --student mia --answers"))
 def labs(
     folder: Annotated[Path, typer.Argument(help="the folder to put them into: a new or an empty one")],
+    student: Annotated[
+        str | None, typer.Option(help="with blanks, and numbers, sizes and a mistake to find of this student's own")
+    ] = None,
+    answers: Annotated[bool, typer.Option("--answers", help="the teacher's copy of a student's, solved")] = False,
+    without_solutions: Annotated[
+        bool, typer.Option("--without-solutions", help="with blanks, and without the exercises' solutions")
+    ] = False,
 ) -> None:
-    """Put the labs and the exercises into a folder of your own, to run and to change."""
+    """Put the labs and the exercises into a folder of your own, to run and to change.
+
+    For teachers: with --student each student gets a copy of their own, the same one for the same name.
+    """
     from mini_tf.handout import hand_out
     from mini_tf.terminal import quoted
 
+    if answers and (student is None or without_solutions):
+        raise UserError("--answers is the teacher's copy of a student's: give --student, and no --without-solutions")
+    if student is not None or without_solutions:
+        from mini_tf.teaching.individual import hand_out_to
+
+        hand_out_to(folder, student, answers)
+        out.print(Text(f"labs and exercises with blanks are in {folder}" + f", for {student}" * (student is not None)))
+        return
     count = hand_out(folder)
     out.print(Text(f"{count} files in {folder}: labs, exercises, README.md with the path through them. Now try"))
     out.print(Text(f"  python {quoted(str(folder / '04_word_embeddings.py'))} --quick"))

@@ -17,6 +17,7 @@ def grade(
     task: Annotated[
         list[str] | None, typer.Option(help="what was to be handed in, as 01_softmax; by default what is there")
     ] = None,
+    student: Annotated[str | None, typer.Option(help="whose it is, to grade their own “find and mend”, too")] = None,
     seconds: Annotated[float, typer.Option(help="for each answer of the student's code", min=0.1)] = 20,
     json: Annotated[Path | None, typer.Option(help="write all of it to this file; - for standard output")] = None,
     gradescope: Annotated[Path | None, typer.Option(help="write Gradescope's results.json to this file")] = None,
@@ -31,7 +32,7 @@ def grade(
     from mini_tf.teaching.grading import grade as graded
 
     keep_standard_output_for(json, gradescope)
-    grades = graded(folder, task or (), seconds)
+    grades = graded(folder, task or (), seconds, student)
     for file in grades.files:
         for words in (file.words, *(part.words for part in file.parts if not part.points)):
             if words and file.points < len(file.parts):

@@ -9,23 +9,23 @@ Points of a lab: one for each blank whose check passes. What is right stays in t
 another one, so that nothing it does can change a grade; see `remote.py`.
 """
 
+import ast
 import contextlib
-import importlib
 import inspect
 import io
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from mini_tf.errors import UserError
-from mini_tf.files import PathLike
+from mini_tf.files import PathLike, write_text
 from mini_tf.gradcheck import judge
 from mini_tf.gradcheck.learner import load
-from mini_tf.handout import labs_folder
+from mini_tf.handout import labs_folder, student_module
 from mini_tf.progress import progress_bar
+from mini_tf.teaching.individual import PARTS, TASK, find_and_mend
 from mini_tf.teaching.remote import SECONDS, Failed, Remote
 
 import numpy as np
@@ -71,23 +71,25 @@ class Grades:
     def most(self) -> int:
         return sum(len(file.parts) for file in self.files)
 
-    def data(self) -> dict[str, Any]:
-        """For JSON"""
-        return asdict(self) | {"points": self.points, "most": self.most}
 
-
-def grade(folder: PathLike, tasks: Sequence[str] = (), seconds: float = SECONDS) -> Grades:
+def grade(
+    folder: PathLike, tasks: Sequence[str] = (), seconds: float = SECONDS, student: str | None = None
+) -> Grades:  # fmt: skip
     """The Grades of all exercises and labs in a folder, or below it.
 
     tasks      what was to be handed in, as "01_softmax": a file that is missing gets 0; by default what is there
     seconds    for each answer of the student's code
+    student    whose it is: with it "find and mend" is graded, too
 
     Raises UserError if there is nothing to grade, and for a task that does not exist.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"{folder} is no folder, expected one with a student's exercises or labs")
-    known = {path.stem: path for path in (*_solutions(), *_labs())}
+    labs = labs_folder()
+    known = {path.stem: path for path in sorted([*labs.glob("exercises/solutions/*.py"), *labs.glob("[01]*.py")])}
+    if student is not None:
+        known[TASK] = labs
     if unknown := [task for task in tasks if task not in known]:
         raise UserError(f"there is no task {unknown[0]}, expected some of {', '.join(known)}")
     found = {path.stem: path for path in sorted(folder.rglob("*.py"), reverse=True)
@@ -99,17 +101,38 @@ def grade(folder: PathLike, tasks: Sequence[str] = (), seconds: float = SECONDS)
     with progress_bar("grading", len(graded), even=False) as update:
         for number, task in enumerate(graded):
             update(number, task)
-            of_file = _grade_exercise if known[task] in _solutions() else _grade_lab
+            if task == TASK:
+                grades.files.append(_grade_mended(found.get(task), str(student), seconds))
+                continue
+            of_file = _grade_exercise if known[task].parent.name == "solutions" else _grade_lab
             grades.files.append(of_file(task, known[task], found.get(task), seconds))
     return grades
 
 
-def _solutions() -> list[Path]:
-    return sorted((labs_folder() / "exercises" / "solutions").glob("*.py"))
-
-
-def _labs() -> list[Path]:
-    return sorted(labs_folder().glob("[01]*.py"))
+def _grade_mended(path: Path | None, student: str, seconds: float) -> FileGrade:
+    """A point for the number of the line, and one for five right functions and a model that is"""
+    grades = FileGrade(TASK, [Grade("line", 0), Grade("mended", 0)])
+    if path is None:
+        grades.words = "It was not handed in."
+        return grades
+    _, line, solution = find_and_mend(student)
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(SyntaxError):
+        write_text(Path(folder) / f"{TASK}.py", solution)
+        tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
+        names = [ast.unparse(node.value) for node in tree.body
+                 if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MISTAKE_IN_LINE"]      # fmt: skip
+        grades.parts[0].points = int(names == [str(line)])
+        functions = [*(part[3:] for part in PARTS), "model"]
+        cases = {name: _Case(f"{Path(folder) / TASK}.py::{name}", 0) for name in functions}
+        try:
+            with Remote(path, True, seconds) as remote:
+                right = {name: case.judged(remote[name])[: len(case.tensors)] for name, case in cases.items()}
+            wrong = [name for name, of_tensors in right.items() if not all(of_tensors)]
+            grades.parts[1].points = int(not wrong)
+            grades.parts[1].words = f"{', '.join(wrong)}: still wrong" if wrong else ""
+        except Failed as error:
+            grades.words = str(error)
+    return grades
 
 
 def _grade_exercise(task: str, solution: Path, path: Path | None, seconds: float) -> FileGrade:
@@ -184,7 +207,7 @@ def _words(f: Any, case: _Case, all_right: bool) -> str:
 
 
 def _grade_lab(task: str, lab: Path, path: Path | None, seconds: float) -> FileGrade:
-    with _student() as student:
+    with student_module() as student:
         blanks = student.blanks_of(lab)
         grades = FileGrade(task, [Grade(blank.name, 0) for blank in blanks])
         if path is None:
@@ -203,14 +226,3 @@ def _grade_lab(task: str, lab: Path, path: Path | None, seconds: float) -> FileG
         except Failed as error:
             grades.words = str(error)
     return grades
-
-
-@contextlib.contextmanager
-def _student() -> Iterator[ModuleType]:
-    """The module labs/student.py, and beside it the checks of all blanks"""
-    folder = str(labs_folder())
-    sys.path.insert(0, folder)
-    try:
-        yield importlib.import_module("student")
-    finally:
-        sys.path.remove(folder)

@@ -1,9 +1,10 @@
 """Grades as others read them: a table, JSON, and Gradescope's results.json."""
 
 import json
+from dataclasses import asdict
 
 from mini_tf.files import PathLike, write_text
-from mini_tf.teaching.grading import FileGrade, Grades
+from mini_tf.teaching.grading import Grades
 
 from rich.table import Column, Table
 
@@ -20,7 +21,8 @@ def table(grades: Grades) -> Table:
 
 def write_json(grades: Grades, path: PathLike) -> None:
     """All of it. Raises UserError if it cannot be written."""
-    write_text(path, json.dumps(grades.data(), indent=2, ensure_ascii=False) + "\n")
+    data = asdict(grades) | {"points": grades.points, "most": grades.most}
+    write_text(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_gradescope(grades: Grades, path: PathLike) -> None:
@@ -32,12 +34,8 @@ def write_gradescope(grades: Grades, path: PathLike) -> None:
         {
             "name": f"{file.task}: {part.name}", "score": part.points, "max_score": 1,
             "status": "passed" if part.points else "failed",
-            "output": feedback(file, part.words), "output_format": "text",
+            "output": f"{part.words}\n{file.words}".strip(), "output_format": "text",
         }
         for file in grades.files for part in file.parts
     ]  # fmt: skip
     write_text(path, json.dumps({"tests": tests}, indent=2, ensure_ascii=False) + "\n")
-
-
-def feedback(file: FileGrade, words: str) -> str:
-    return "\n".join(filter(None, (words, file.words)))

@@ -15,6 +15,7 @@ import sys
 import sysconfig
 import tempfile
 import threading
+from functools import partialmethod
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
@@ -48,14 +49,10 @@ class Remote:
         labs = labs_folder()
         readable = [sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"),
                     str(Path(np.__file__).parents[1]), str(self.path), "/dev/null", "/dev/urandom"]      # fmt: skip
-        helpers = [str(labs / name) for name in SHARED]
-        hidden = [str(PACKAGE / "labs"), str(labs), str(PACKAGE / "teaching"), str(PACKAGE / "gradcheck")]
-        if self.exercise:
-            hidden.append(str(PACKAGE))
-        else:
-            readable += [str(PACKAGE), *helpers]
-            others = (labs / name for name in ("exercises", "_blanks", "pages"))
-            hidden = [str(path) for path in (*labs.glob("[01]*.py"), *others)]
+        hidden = [str(PACKAGE), str(labs)]
+        if not self.exercise:
+            readable += [str(PACKAGE), *(str(labs / name) for name in SHARED)]
+            hidden = [str(path) for path in (*labs.glob("[01]*.py"), labs / "exercises", labs / "_blanks")]
         settings = {
             "file": str(self.path), "name": f"handed_in_{self.path.stem}", "whole": self.exercise,
             "path": [] if self.exercise else [str(labs), str(PACKAGE.parent)], "readable": readable, "hidden": hidden,
@@ -125,7 +122,7 @@ class _Process:
             for name, array in answer.get("changed", ()):
                 (arguments[name] if isinstance(name, int) else (options or {})[name])[...] = self.read(array)
             return self.read(answer["result"])
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except Exception as error:
             raise Failed(f"its answer cannot be read: {error}") from None
 
     def read(self, message: Any) -> Any:
@@ -146,7 +143,7 @@ class _Process:
                 too_long = not timer.is_alive()
                 raise Failed(f"it took more than {self.seconds:g} seconds" if too_long else
                              "its process ended: by exit, out of memory, or by a crash") from None       # fmt: skip
-            except ValueError as error:
+            except Exception as error:                   # whatever it has written
                 raise Failed(f"its answer cannot be read: {error}") from None
             finally:
                 timer.cancel()
@@ -202,6 +199,9 @@ class There(worker.StandIn):
         finally:
             process.lock.release()
 
+    def _operation(self, name: str, *others: Any) -> Any:
+        return There(self._remote, self._of, self._what | {"attributes": [name]}, name)(*others)
+
     @property
     def __globals__(self) -> "_Names":
         return _Names(self._remote)                      # as of a function: what else its file defines
@@ -216,15 +216,8 @@ class _Names(dict[str, There]):
         return self.remote[name]
 
 
-def _arithmetic(name: str) -> Any:
-    def operation(self: There, *others: Any) -> Any:
-        return There(self._remote, self._of, self._what | {"attributes": [name]}, name)(*others)
-
-    return operation
-
-
 for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow", "matmul", "neg"):
-    setattr(There, f"__{_name}__", _arithmetic(f"__{_name}__"))
+    setattr(There, f"__{_name}__", partialmethod(There._operation, f"__{_name}__"))
 
 
 def _imports(lab: Path) -> str:
