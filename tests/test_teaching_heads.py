@@ -52,12 +52,15 @@ def test_hours_and_points_of_the_plans_add_up(tmp_path):
     files = {path.stem.split("_")[0]: path for path in PATHS}
     exercises = {path.stem[:2]: path for path in EXERCISES}
     page = (LABS / "teaching.md").read_text(encoding="utf-8")
+    in_all = sum(float(head_of(path)[1]) for path in PATHS)
+    assert f"{in_all:g} hours for all {len(PATHS)} labs" in page.replace("\n", " ")
     for weeks in (3, 8):
         plan = page[page.index(f"## {weeks} weeks") :].split("\n\n## ")[0]
         rows = re.findall(r"^\| (\d) \| (.+?) \| ([\d.]+) \| (\d+) \|", plan, re.MULTILINE)
         assert [int(week) for week, *_ in rows] == list(range(1, weeks + 1))
         for _, work, hours, points in rows:
-            numbers = {kind: re.findall(r"\d\d[a-d]?\b", part) for kind, part in re.findall(r"(exercise|lab)s? ([\d, a-d]+)", work)}
+            parts = re.findall(r"(exercise|lab)s? ([\d, a-d]+)", work)
+            numbers = {kind: re.findall(r"\d\d[a-d]?\b", part) for kind, part in parts}
             done = [exercises[number] for number in numbers.get("exercise", [])]
             labs = [files[number] for number in numbers["lab"]]
             assert sum(map(hours_of, done)) + sum(float(head_of(lab)[1]) for lab in labs) == float(hours), work
