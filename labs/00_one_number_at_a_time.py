@@ -1,13 +1,18 @@
 # %% [markdown]
 # # Lab 00: one number at a time
 #
+# - **Goals:** write the sweep back through a graph of numbers, turn it into loops and those into products of matrices;
+#   say why the backwards of a linear layer and of softmax look as they do, and what a graph costs.
+# - **Before it:** the chain rule, products of matrices, NumPy; no other lab. **Time:** about 6.5 hours.
+# - **Hand in:** `sweep`, `linear_in_loops.backward`, `linear_by_rows.backward`, `linear_at_once.backward`,
+#   `softmax_at_once.backward`, `gpt_of_ops.backward`; an experiment from “Try”.
+#
 # For those who come from micrograd (<https://github.com/karpathy/micrograd>) or microgpt
 # (<https://karpathy.github.io/2026/02/12/microgpt/>), both by A. Karpathy: the idea is his, the code our own.
 #
 # In micrograd every number remembers which numbers it was made from, and a sweep back through that graph finds all
 # gradients. mini_tf has no such graph: its ops work on whole arrays, and each has a backward written by hand. This lab
-# leads from one to the other: a tiny GPT is trained in a graph of numbers; the sweep becomes loops, and the loops
-# become products of matrices; at the end the same GPT is built from ops, with the same gradients.
+# leads from one to the other.
 #
 # Letters: **T** characters read, **n** size of a vector, **c** different characters; `dx` is the gradient of the loss
 # with respect to x. It takes half a minute on one CPU core, 10 seconds with `--quick`.

@@ -1,20 +1,22 @@
 # %% [markdown]
 # # Lab 01: counting words
 #
+# - **Goals:** fit a Markov chain by counting, and prove that no other chain makes the data as probable; predict words
+#   by n-grams, backing off where a history is unknown; say why counting alone gives a new text probability 0.
+# - **Before it:** conditional probability, the logarithm, the maximum of a function under a constraint. **Time:** about
+#   4 hours.
+# - **Hand in:** `count_chain`, `log_likelihood`, `next_words`, `back_off`; an experiment from “Try”.
+#
 # Sources: USC CSCI 567 (spring 2024), lecture 8, Markov chains and n-gram models: slides without a printed address,
 # which follow <https://web.stanford.edu/class/cs224n/>. UMass CS685 (fall 2020), neural language models, the part that
 # reviews n-gram models: <https://people.cs.umass.edu/~miyyer/cs685/>, recording
 # <https://www.bilibili.com/video/BV1BL411t7RV>.
 #
 # A language model gives each word a probability, given the words before it. This lab builds language models without any
-# network, by counting and dividing. You will
+# network, by counting and dividing.
 #
-# - fit a Markov chain to ten days of weather, by hand, and see that no other chain fits better,
-# - count 262,864 words of Shakespeare, and ask what comes after "the Duke of",
-# - back off from a history that never occurred, and learn which of its words to drop first,
-# - see why counting alone fails on three in ten word pairs of a new text: probability 0, or 0/0.
-#
-# `01b_smoothing.py` repairs that, and sets the baseline that every network of the later labs has to beat.
+# Counting alone fails on three in ten word pairs of a new text. `01b_smoothing.py` repairs that, and sets the baseline
+# that every network of the later labs has to beat.
 #
 # Letters: **c** different words; **K** the order of an n-gram model: the number of words in an n-gram, the predicted
 # one included (`order` in the code; the sources' n); **w** a word, **h** its history, the K − 1 words before it;

@@ -1,6 +1,11 @@
 # %% [markdown]
 # # Lab 01b: smoothing
 #
+# - **Goals:** smooth n-grams in five ways, compute Kneser and Ney's probability of a word by hand, measure language
+#   models in nats per word on new text, and judge what that number leaves out.
+# - **Before it:** Lab 01. **Time:** about 5 hours.
+# - **Hand in:** `add_delta`, `discounts`, `kneser_ney`, `copied`; an experiment from “Try”.
+#
 # Sources: USC CSCI 567 (spring 2024), lecture 8, n-gram models: slides without a printed address, which follow
 # <https://web.stanford.edu/class/cs224n/>. UMass CS685 (fall 2020), neural language models, the part that reviews
 # n-gram models: <https://people.cs.umass.edu/~miyyer/cs685/>. Kneser, Ney 1995,
@@ -8,11 +13,7 @@
 # <http://nrs.harvard.edu/urn-3:HUL.InstRepos:25104739>; Brants et al. 2007, <https://aclanthology.org/D07-1090>.
 #
 # `01_counting_words.py` counted n-grams and divided. Counting alone gives 26 % of the words of a new text probability
-# 0, given the word before them, and a single impossible word makes the whole text impossible. You will
-#
-# - repair that in five ways, all of them cases of one formula, and compute the best one by hand,
-# - measure all of them in nats per word: the best is the baseline that every network of the later labs has to beat,
-# - have the models write, and find out what nats do not measure.
+# 0, given the word before them, and a single impossible word makes the whole text impossible.
 #
 # Letters: **c** different words; **K** the order of an n-gram model: the number of words in an n-gram, the predicted
 # one included (`order` in the code; the sources' n); **w** a word, **h** its history, the K − 1 words before it; **δ**

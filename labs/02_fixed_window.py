@@ -1,6 +1,11 @@
 # %% [markdown]
 # # Lab 02: words as vectors, and the fixed-window model
 #
+# - **Goals:** say what embeddings have that one-hot vectors lack, derive softmax's gradient p − y, tell which ways of
+#   combining word vectors keep their order, and go through Bengio's model by hand, forward and backward.
+# - **Before it:** Lab 01's n-grams; the chain rule, products of matrices. **Time:** about 4.5 hours.
+# - **Hand in:** `cross_entropy`, `mean`, `hidden_layer`; an experiment from “Try”.
+#
 # Sources:
 #
 # - CS685, University of Massachusetts Amherst, 2020 (M. Iyyer), lecture on neural language models:
@@ -12,12 +17,7 @@
 #   <https://www.jmlr.org/papers/v3/bengio03a.html>.
 #
 # The n-gram models of Lab 01 count. The model of this lab learns: it turns the last T words into vectors, combines
-# them, and computes a probability for every word of the vocabulary. You will
-#
-# - see why one-hot vectors cannot show that two words are similar, and why nobody multiplies by them,
-# - compute a softmax layer by hand, and its gradient, which is the probabilities minus the answer,
-# - combine vectors by sum, mean, maximum, product and concatenation, and see which of these discard word order,
-# - go forward and backward through Bengio's model, one step at a time, and check the gradients in two ways.
+# them, and computes a probability for every word of the vocabulary.
 #
 # `02b_window_on_shakespeare.py` trains it, compares it with counting, and looks at what its vectors have learned.
 #

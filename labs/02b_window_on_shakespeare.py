@@ -1,14 +1,13 @@
 # %% [markdown]
 # # Lab 02b: the fixed-window model on Shakespeare
 #
-# Sources and letters: those of `02_fixed_window.py`, which built the model step by step, on toy sentences. Here it
-# learns from 250,000 words. You will
+# - **Goals:** train a neural language model and compare it with counting fairly, on the same words; combine the two;
+#   recognize overfitting; examine what word vectors have learned.
+# - **Before it:** Lab 02, and Lab 01b's smoothing. **Time:** about 5 hours.
+# - **Hand in:** `mixture`, `by_place`, `nearest`, `total_variation`; an experiment from “Try”.
 #
-# - train it and compare it with counting, but only with models that have learned from the same words,
-# - see what it knows that counting does not, and combine the two in a mixture,
-# - make it overfit, and compare window lengths and compositions,
-# - look at what its word vectors have learned, and at how much its predictions change when a word is replaced by a
-#   similar one.
+# Sources and letters: those of `02_fixed_window.py`, which built the model step by step, on toy sentences. Here it
+# learns from 250,000 words.
 #
 # It takes about three minutes on one CPU core, ten seconds with `--quick`. If other programs keep the machine busy, set
 # OPENBLAS_NUM_THREADS=1.

@@ -1,6 +1,11 @@
 # %% [markdown]
 # # Lab 03: a network with a state
 #
+# - **Goals:** write backpropagation through time by hand, derive a bound on how much a gradient can grow over d steps,
+#   tell from a matrix whether gradients vanish or explode, and prevent a training run from diverging.
+# - **Before it:** Lab 02; eigenvalues, the norm of a matrix. **Time:** about 5 hours.
+# - **Hand in:** `rnn_by_hand.backward`, `contributions`, `gradient_over_steps`; an experiment from “Try”.
+#
 # Sources: CSCI 567 (USC, spring 2024; slides without an address, after <https://web.stanford.edu/class/cs224n/>),
 # lecture 8, recurrent networks and "the problem with recurrence"; CS685 (UMass Amherst, 2020,
 # <https://people.cs.umass.edu/~miyyer/cs685/>), lecture on neural language models, its last part; CMU 10-417 (fall
@@ -8,12 +13,7 @@
 # [arXiv:1211.5063](https://arxiv.org/abs/1211.5063).
 #
 # A counting model sees two words back, a fixed window four or ten. A recurrent network has one vector, its hidden
-# state, and every word updates it. In principle the state can remember anything. You will
-#
-# - run a recurrent network by hand, forward and backward, and compare your numbers with the library's,
-# - multiply a matrix by itself fifty times, and see from its eigenvalues what happens to a gradient,
-# - derive a bound on how much a gradient can grow over d steps, and measure how loose it is,
-# - measure how gradients vanish and explode, and make a training run diverge on purpose.
+# state, and every word updates it. In principle the state can remember anything.
 #
 # `03b_recurrent_on_shakespeare.py` turns it into a language model, and measures how many words back it remembers.
 #

@@ -1,6 +1,11 @@
 # %% [markdown]
 # # Lab 03c: gates, LSTM and GRU
 #
+# - **Goals:** write one step of an LSTM and of a GRU, forward and backward; say what the forget gate and its bias do to
+#   the gradient of a far word, and test by experiment what a network can remember.
+# - **Before it:** Lab 03. **Time:** about 5 hours.
+# - **Hand in:** `lstm_step.backward`, `through_time.backward`, `gru_step.backward`; an experiment from “Try”.
+#
 # Sources: CS685 (UMass Amherst, 2020, <https://people.cs.umass.edu/~miyyer/cs685/>), lecture on neural language models,
 # its last part: a recurrent network hardly sees beyond 20 to 30 words; "Multi-Head Attention Encoders", a course
 # notebook, which introduces attention by way of the forget gate. The networks: Hochreiter, Schmidhuber 1997,
@@ -9,18 +14,11 @@
 # (GRU).
 #
 # In Lab 03 the gradient of a far word vanished, because every step multiplies it by $W_h^\top$ and by slopes below 1.
-# Here the network itself decides, entry by entry and word by word, what its state keeps. You will
-#
-# - write one step of an LSTM and of a GRU, forward and backward, and check them,
-# - measure what the forget gate does to the gradient of a far word, and why its bias matters so much,
-# - train three networks with the same number of parameters to remember a letter, over longer and longer distances,
-# - see which of them learn it, and how much that depends on the bias of a gate.
+# Here the network itself decides, entry by entry and word by word, what its state keeps.
 #
 # Letters: **B** texts in a batch, **T** steps, **n** size of a word vector, **k** size of the state, **d** a distance
 # in words; the gates **i** (input), **f** (forget), **o** (output), **r** (reset), **z** (update), the new content
-# **g**, the cell **c**. A vector is a row here, x·W.
-#
-# It takes a minute on one CPU core, 10 seconds with `--quick`.
+# **g**, the cell **c**. A vector is a row here, x·W. It takes a minute on one CPU core, 10 seconds with `--quick`.
 
 # %%
 from functools import partial

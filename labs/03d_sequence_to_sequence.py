@@ -1,6 +1,11 @@
 # %% [markdown]
 # # Lab 03d: sequence to sequence, and attention
 #
+# - **Goals:** say what one vector between two networks costs; write multiplicative and additive attention, forward and
+#   backward; train a translator with it, decode with a beam, and read a map of attention.
+# - **Before it:** Lab 03, better 03c; softmax's gradient (Lab 02 or exercise 01). **Time:** about 4 hours.
+# - **Hand in:** `multiplicative.backward`, `additive.backward`; an experiment from “Try”.
+#
 # Source: CMU 10-417/617, recitation for homework 3a, fall 2022 (no address is printed on the slides): "Language
 # Modelling with RNNs", "Attention in RNNs", and its slides on decoding. The networks: Sutskever, Vinyals, Le 2014,
 # [arXiv:1409.3215](https://arxiv.org/abs/1409.3215); Bahdanau, Cho, Bengio 2015,
@@ -8,12 +13,7 @@
 # [arXiv:1508.04025](https://arxiv.org/abs/1508.04025) (multiplicative attention).
 #
 # One recurrent network reads a sentence, a second one writes its translation. Only one vector passes between them, so
-# whatever the second needs to know of the sentence has to fit into it. You will
-#
-# - measure what that costs, with longer and longer sentences,
-# - compute a step of attention by hand, multiplicative and additive, forward and backward, and check it,
-# - let the second network attend to the first, which removes the bottleneck,
-# - translate French, greedily and with a beam, and draw where the model looks while it writes.
+# whatever the second needs to know of the sentence has to fit into it.
 #
 # Letters: **B** batch, **S** words of a source sentence, **U** words of its translation, **n** size of a word vector,
 # **k** size of a state, **c** words of a vocabulary. **z** (S, k) are the states of the network that reads, the

@@ -3,18 +3,17 @@
 #
 # **Short path** (`README.md`), 20 minutes: Tasks 6.1 to 6.3; skip the loop as machine code, what follows 6.3, and PCA.
 #
+# - **Goals:** turn a text into indices, co-occurrence counts and short vectors; predict a matrix's eigenvalues from
+#   word counts alone; judge what such vectors capture, and how much of a word PCA loses.
+# - **Before it:** eigenvalues and eigenvectors of symmetric matrices; no other lab. **Time:** about 6 hours.
+# - **Hand in:** `count_pair`, `count_neighbours`, `model_eigenvalues`, `nearest`, `ppmi`, `among_five`; an experiment
+#   from “Try”.
+#
 # Source: ESE-2000 Lab 6, "Language transformers", <https://dsd.seas.upenn.edu/lab6>, Tasks 6.1 to 6.3 and the section
 # on principal component analysis.
 #
 # A network computes with numbers. Here words become numbers in three steps: an index for each word, a table of
-# co-occurrence counts, and a short vector made from that table's eigenvectors. You will
-#
-# - turn two quotations, then 292,072 words of Shakespeare, into integers and back,
-# - count co-occurrences, check the counts by hand, and find a slip in the printed formula,
-# - compute 256 eigenvectors of a 14,295 × 14,295 matrix, and predict its eigenvalues from the words' counts alone,
-# - ask the vectors which words are similar and which are to each other as king to queen, and find out what they capture
-#   and what they do not,
-# - measure how much of a word is lost when 14,295 numbers become 256: almost nothing, or almost everything.
+# co-occurrence counts, and a short vector made from that table's eigenvectors.
 #
 # Letters: **c** different words, **W** co-occurrence window, **n** embedding dimension, **T** history length, **N**
 # words of the corpus, **r** the rank of a word by its count, or of an eigenvector by its eigenvalue (the source's k).

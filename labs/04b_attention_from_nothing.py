@@ -3,6 +3,13 @@
 #
 # **Short path** (`README.md`), 35 minutes: all of it; steps 4 and 5 have attention's gradient.
 #
+# - **Goals:** build attention from a mean in six steps, say which questions each step can answer, write the backward of
+#   each up to several heads, and give the reason for the 1/√m.
+# - **Before it:** the chain rule, products of matrices, softmax (its gradient is derived again). **Time:** about 7
+#   hours.
+# - **Hand in:** `mean_of_words.backward`, `weighted_mean.backward`, `look_up.backward`, `one_head.backward`,
+#   `heads.backward`; an experiment from “Try”.
+#
 # Sources: CSCI 567, lecture 8 (University of Southern California, spring 2024), second half: averaging word
 # representations, weighted averaging, attention as soft look-up, self-attention, heads; "Multi-Head Attention
 # Encoders", a course notebook; both after Vaswani et al. 2017, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762).

@@ -3,16 +3,15 @@
 #
 # **Short path** (`README.md`), 15 minutes: Task 6.4; of 6.5 only why a small error is not a good word.
 #
+# - **Goals:** follow one head of a transformer through its equations, with all shapes; show that it ignores the order
+#   of words; say why an excellent squared error can come with useless predictions.
+# - **Before it:** Lab 04 (its vectors); Lab 04b or exercise 06 (attention). **Time:** about 4 hours.
+# - **Hand in:** `one_head`, `average_error`, `mean_followers`; an experiment from “Try”.
+#
 # Source: ESE-2000 Lab 6, "Language transformers", Tasks 6.4 and 6.5, <https://dsd.seas.upenn.edu/lab6>. Lab 04 made
 # the word vectors that are used here.
 #
-# This is the first language model in these labs that uses attention, and an instructive failure. You will
-#
-# - follow one head of one transformer layer through its three equations, with all shapes,
-# - see that a transformer ignores the order of its words, and check its gradients,
-# - train it to predict the vector of the next word from the 32 words before it, with a squared error,
-# - get an error that looks excellent, and analyse it: what should it be compared with? which word does a predicted
-#   vector stand for? what would the best possible prediction be?
+# This is the first language model in these labs that uses attention, and an instructive failure.
 #
 # Letters: **B** batch, **T** history length, **n** embedding dimension, **H** heads, **m** dimension of a head,
 # **L** layers, **c** vocabulary size.

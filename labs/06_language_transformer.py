@@ -3,15 +3,15 @@
 #
 # **Short path** (`README.md`), 15 minutes: Task 6.6, “Training” in 6.7, the sampler of 6.8, `write` in 6.9.
 #
+# - **Goals:** turn a transformer's output into probabilities, with the gradient of their loss; tell what a loss in nats
+#   means, and memorization from generalization; sample from a model, and have it write.
+# - **Before it:** Lab 05; the unigram and bigram of Lab 01. **Time:** about 5.5 hours.
+# - **Hand in:** `vec_readout.backward`, `cross_entropy`, `draw`, `write`; an experiment from “Try”.
+#
 # Source: ESE-2000 Lab 6, "Language models", Tasks 6.6 to 6.9, <https://dsd.seas.upenn.edu/lab6>.
 #
 # You give the transformer of Task 6.4 a readout that outputs probabilities, train it on Shakespeare, compare it with
-# baselines that need no network, sample words from it, and have it write. On the way you learn
-#
-# - what losses of 9.568, 6.06 and 5.85 nats per word mean, and how to tell memorization from generalization,
-# - why words that never occur in training weigh so heavily in the test loss,
-# - why the most probable word is the best guess and makes the worst author,
-# - what a history of 64 words instead of 32 costs, and why it does not pay off here.
+# baselines that need no network, sample words from it, and have it write.
 #
 # It takes about five minutes on two idle CPU cores, under a minute with `--quick`. On a machine that is busy with other
 # work, set OPENBLAS_NUM_THREADS=1: threads that wait for each other can be slower than one alone.

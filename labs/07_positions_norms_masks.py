@@ -3,17 +3,18 @@
 #
 # **Short path** (`README.md`), 15 minutes: order without positions, layer norm's gradient, and Task 6.12.
 #
+# - **Goals:** give a model positions, normalize its layers, with layer norm's gradient, and hide the future from it;
+#   find where a model sees its own answers, in outputs, in gradients and in the loss (the source leaks them twice).
+# - **Before it:** Lab 06. **Time:** about 5.5 hours.
+# - **Hand in:** `encoding`, `attention_map`, `words_attended`, `layer_norm.backward`, `norm_over_time`; an experiment
+#   from “Try”.
+#
 # Source: ESE-2000 Lab 6 (<https://dsd.seas.upenn.edu/lab6>), "Positional Encoding" to "Future Masking", Tasks 6.10 to
 # 6.12; the encoding is that of Vaswani et al. 2017 (arXiv:1706.03762), layer norm that of Ba, Kiros and Hinton 2016
 # (arXiv:1607.06450).
 #
 # Lab 06's transformer gets three parts that nearly every transformer has: it is given the positions of its words, the
-# outputs of its layers are normalized, and words can no longer see their future. You study each one separately, and you
-# will
-#
-# - see what a transformer does not know about the order of its words, and how much the choice of frequencies matters,
-# - catch two errors in the source, a mask and a layer norm that both leak the answers to the model,
-# - measure such a leak in three ways: in outputs, in gradients and in nats per word.
+# outputs of its layers are normalized, and words can no longer see their future. You study each one separately.
 #
 # Lab 07b adds them one after the other, trains each time, and generates text (Tasks 6.13 and 6.14).
 #

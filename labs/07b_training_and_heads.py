@@ -1,15 +1,15 @@
 # %% [markdown]
 # # Lab 07b: training with positions, norms and masks
 #
+# - **Goals:** find out by experiment which part of a model helps; derive what dropout and Adam do; measure how much
+#   history a model uses and what each head contributes.
+# - **Before it:** Lab 07; mean and variance. **Time:** about 4.5 hours.
+# - **Hand in:** `adam_direction`, `shared_loss`, `where_it_looks`; an experiment from “Try”.
+#
 # Source: ESE-2000 Lab 6 (<https://dsd.seas.upenn.edu/lab6>), "Training and Generation", Tasks 6.13 and 6.14.
 #
 # Lab 07 studied positions, layer norm and the causal mask one by one. Here you add them to Lab 06's model one after the
-# other and train each time, and you will
-#
-# - find out which of them help, and why the mask changes everything once the readout is shared between positions,
-# - derive what dropout and Adam do, and run Adam beside SGD and momentum,
-# - measure how much of its history the model uses, what its heads attend to, and how much each head contributes,
-# - have it write, and train it with twice the history.
+# other and train each time.
 #
 # It takes about six minutes on two CPU cores, half a minute with `--quick` (too short for the differences in 6.13 to
 # mean much: read those off the full run).

@@ -1,6 +1,12 @@
 # %% [markdown]
 # # Lab 08: translation, part by part
 #
+# - **Goals:** build a translator's parts by hand: positions, heads, cross-attention with both its gradients, masks;
+#   recognize a loss that is too good because the model sees its answer; locate a wrong backward in a whole model.
+# - **Before it:** Lab 07; exercise 06 (attention's gradient). **Time:** about 5.5 hours.
+# - **Hand in:** `positions_of_the_slide`, `attention_by_hand.backward`, `head_across`, `look_ahead_mask`; an experiment
+#   from “Try”.
+#
 # Source: CMU 10-417/617, recitation for homework 3a, fall 2022 (no address is printed on the slides): from "Encoder +
 # Decoder Architecture" to "Positional Encoding", and experiment 1 of the programming part. The architecture is that of
 # Vaswani et al. 2017, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762). Where the slides leave something open,

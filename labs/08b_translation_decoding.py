@@ -1,6 +1,11 @@
 # %% [markdown]
 # # Lab 08b: training a translator and decoding its translations
 #
+# - **Goals:** train a translator, decode greedily and with a beam, and say what a wider beam gains and loses; compare
+#   maps of attention with a lexicon; compute BLEU from its formula.
+# - **Before it:** Lab 08. **Time:** about 6 hours.
+# - **Hand in:** `greedy_by_hand`, `beam_by_hand`, `precision`, `bleu_by_hand`; an experiment from “Try”.
+#
 # Source: CMU 10-417/617, recitation for homework 3a, fall 2022 (no address is printed on the slides): the slides on
 # decoding, beam search and BLEU, and experiments 2 to 6 of the programming part. Beyond it: the length penalty of Wu et
 # al. 2016, [arXiv:1609.08144](https://arxiv.org/abs/1609.08144), and BLEU as Papineni et al. 2002 define it,

@@ -1,6 +1,13 @@
 # %% [markdown]
 # # Lab 09: attention from its simplest form, and a classifier built on it
 #
+# - **Goals:** build attention from X·Xᵀ up to heads, with the gradients; test whether a classifier uses word order and
+#   whether attention is worth it; tell attention weights from influence; find a wrong mask, which no gradient check
+#   can.
+# - **Before it:** Lab 02's softmax layer; better Lab 04b, too. **Time:** about 7.5 hours.
+# - **Hand in:** `timewise_mean`, `base_attention`, `query_key_value.backward`, `contributions`; an experiment from
+#   “Try”.
+#
 # Source: "Multi-Head Attention Encoders", a course notebook that does not name its author, from its beginning to the
 # causal mask. It builds on Vaswani et al. 2017, arXiv:1706.03762. `09b_masked_words_and_probing.py` has the rest: the
 # notebook's language model, masked words, and the reuse of its word vectors.

@@ -1,6 +1,11 @@
 # %% [markdown]
 # # Lab 09b: masked words, and probing each layer
 #
+# - **Goals:** build a language model of a single layer of attention; train a model to fill in hidden words; probe the
+#   layers of a GPT without being misled by data that it has seen; reuse word vectors.
+# - **Before it:** Labs 07 and 09. **Time:** about 6 hours.
+# - **Hand in:** `with_skip`, `read_and_asked`, `probe_loss`; an experiment from “Try”.
+#
 # Sources: "Multi-Head Attention Encoders", a course notebook that does not name its author, from `MyLanguageModel` to
 # its end: the model, the exercise in five steps, and its further reading, Skean et al. 2025, arXiv:2502.02013. For
 # masked words Devlin et al. 2019, arXiv:1810.04805; for linear probes Alain and Bengio 2016, arXiv:1610.01644. Where

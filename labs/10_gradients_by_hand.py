@@ -1,6 +1,11 @@
 # %% [markdown]
 # # Lab 10: gradients by hand
 #
+# - **Goals:** measure a slope, and choose its step; derive the gradients of GELU and of a restricted Boltzmann machine,
+#   check them, and say which part of the latter contrastive divergence only estimates.
+# - **Before it:** Taylor series, integrals, probability; no other lab. **Time:** about 5.5 hours.
+# - **Hand in:** `richardson`, `gelu`, `free_energy`, `log_likelihood`; an experiment from “Try”.
+#
 # Sources:
 #
 # - 10-417/617, Intermediate Deep Learning, Carnegie Mellon University, fall 2022, recitation to homework 3a: written
@@ -9,12 +14,7 @@
 # - Hendrycks, Gimpel 2016, "Gaussian error linear units", [arXiv:1606.08415](https://arxiv.org/abs/1606.08415): GELU
 #   and the constant 0.044715.
 #
-# Every gradient in mini_tf is written by hand. How do you know that yours is right? You will
-#
-# - measure a slope by finite differences, and see why a step can be too large or too small,
-# - derive GELU's gradient, its tanh form and the constant in it, and find out in which sense the published 0.044715 is
-#   best,
-# - derive the gradients of a restricted Boltzmann machine, check them, and train it on handwritten digits.
+# Every gradient in mini_tf is written by hand. How do you know that yours is right?
 #
 # `10b_wrong_gradients.py` is about wrong ones: what the checker says about them, and what they do to training.
 #

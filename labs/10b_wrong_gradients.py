@@ -1,14 +1,15 @@
 # %% [markdown]
 # # Lab 10b: wrong gradients
 #
+# - **Goals:** tell from a checker's report or a scatter plot what kind of mistake a backward has; say what a naive
+#   check misses, and why a falling loss proves nothing.
+# - **Before it:** exercises 01, 03 and 06, or the gradients of Labs 04b and 07. **Time:** about 4 hours.
+# - **Hand in:** `measured_slopes`, `slope_and_scatter`, `cosine`; an experiment from “Try”.
+#
 # Source: 10-417/617, Intermediate Deep Learning, Carnegie Mellon University, fall 2022, recitation to homework 3a (no
 # address is printed on its slides), whose gradients `10_gradients_by_hand.py` derives. The mistakes are ours.
 #
-# Every gradient in mini_tf is written by hand, so it can be wrong. You will
-#
-# - read thirteen wrong gradients, see what the checker says about each, and what a naive check misses,
-# - learn to recognize a mistake by its scatter plot,
-# - train a language model with wrong gradients, and watch its loss go down nevertheless.
+# Every gradient in mini_tf is written by hand, so it can be wrong.
 #
 # It takes three to four minutes on one CPU core, ten seconds with `--quick` (too short for section 2's differences to
 # mean much: read those off the full run).

@@ -1,16 +1,16 @@
 # %% [markdown]
 # # Lab 11: many machines
 #
+# - **Goals:** say why weighted gradients of shares add up to a batch's; write a ring all-reduce; train on several
+#   processes with the losses of one, and shard an optimizer's memory.
+# - **Before it:** stochastic gradient descent, Adam (Lab 07b). **Time:** about 4 hours.
+# - **Hand in:** `share_weights`, `in_shares.backward`, `reduce_scatter`, `all_gather`; answers to its three questions.
+#
 # Sources: Patarasuk, Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations",
 # <https://doi.org/10.1016/j.jpdc.2008.09.002> (the ring); Li et al. 2020, <https://arxiv.org/abs/2006.15704> (data
 # parallel training); Rajbhandari et al. 2020, <https://arxiv.org/abs/1910.02054> (sharding the optimizer's memory).
 #
-# How is a single model trained on several processes, on the cores of one machine or on many machines? You will
-#
-# - see that the gradient of a batch is a weighted sum of the gradients of its shares, and why the weights are counts,
-# - write the ring all-reduce, by which N processes sum their arrays, in a dozen lines, and watch it at work,
-# - train on several processes and get the same losses as on one,
-# - divide (shard) the optimizer's memory among the processes, and see how much that saves.
+# How is a single model trained on several processes, on the cores of one machine or on many machines?
 #
 # It runs as one process, which then simulates several, or under MPI:
 #

@@ -1,6 +1,12 @@
 # %% [markdown]
 # # Lab 12: today's transformer, in six steps
 #
+# - **Goals:** write RMSNorm, rotary positions, SwiGLU and attention with shared keys and values, each with its
+#   backward; measure what each step from Lab 07's layer to Llama's brings in loss, time and memory.
+# - **Before it:** Lab 07; exercises 03 and 06. **Time:** about 5.5 hours.
+# - **Hand in:** `rms_norm.backward`, `rotary.backward`, `swiglu.backward`, `grouped_attention.backward`; an experiment
+#   from “Try”.
+#
 # Most of today's open language models are stacks of Llama's layer or of one much like it (Touvron et al. 2023,
 # arXiv:2302.13971, and with shared keys and values arXiv:2307.09288). Six changes lead to it from the layer of Lab 07
 # (ESE-2000 Lab 6, <https://dsd.seas.upenn.edu/lab6>):

@@ -1,20 +1,20 @@
 # %% [markdown]
 # # Lab 12b: bytes and memory
 #
+# - **Goals:** cut texts by byte-pair encoding, compare models with different tokens, count what a KV cache saves and
+#   costs, and fine-tune a model by LoRA, with its gradients.
+# - **Before it:** Lab 12; the rank of a matrix. **Time:** about 4 hours.
+# - **Hand in:** `count_pairs`, `merge_pair`, `read_one`, `lora.backward`; an experiment from “Try”.
+#
 # Sources: Sennrich, Haddow, Birch 2016, [arXiv:1508.07909](https://arxiv.org/abs/1508.07909) (byte-pair encoding);
 # Radford et al. 2019, GPT-2 (of bytes); Ainslie et al. 2023, [arXiv:2305.13245](https://arxiv.org/abs/2305.13245)
 # (grouped heads); Hu et al. 2021, [arXiv:2106.09685](https://arxiv.org/abs/2106.09685) (LoRA).
 #
-# Lab 12 built the layer of today's language models. Three inventions around it make these models practical:
-#
-# 1. **byte-pair encoding**: which tokens to read, so that no text has an unknown one,
-# 2. **the KV cache**: how to write a text without reading it all again for every token, and what that costs in memory,
-# 3. **LoRA**: how to fine-tune a model by learning a few numbers beside its weights.
+# Lab 12 built the layer of today's language models. Three inventions around it make these models practical.
 #
 # Letters: **c** pieces of the vocabulary, **T** tokens, **L** layers, **H** heads of queries, **G** heads of keys and
-# values, **m** size of a head, **n** size of a token's vector, **r** rank of a LoRA.
-#
-# It takes one to two minutes on two CPU cores, half a minute with `--quick`.
+# values, **m** size of a head, **n** size of a token's vector, **r** rank of a LoRA. It takes one to two minutes on two
+# CPU cores, half a minute with `--quick`.
 
 # %%
 import timeit
