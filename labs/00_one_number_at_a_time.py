@@ -8,11 +8,9 @@
 #   `softmax_at_once.backward`, `gpt_of_ops.backward`; an experiment from “Try”.
 #
 # For those who come from micrograd (<https://github.com/karpathy/micrograd>) or microgpt
-# (<https://karpathy.github.io/2026/02/12/microgpt/>), both by A. Karpathy: the idea is his, the code our own.
-#
-# In micrograd every number remembers which numbers it was made from, and a sweep back through that graph finds all
-# gradients. mini_tf has no such graph: its ops work on whole arrays, and each has a backward written by hand. This lab
-# leads from one to the other.
+# (<https://karpathy.github.io/2026/02/12/microgpt/>), both by A. Karpathy: the idea is his, the code our own. There every
+# number remembers which numbers it was made from, and a sweep back through that graph finds all gradients; mini_tf has no
+# graph: its ops work on whole arrays, each with a backward written by hand. This lab leads from one to the other.
 #
 # Letters: **T** characters read, **n** size of a vector, **c** different characters; `dx` is the gradient of the loss
 # with respect to x. It takes half a minute on one CPU core, 10 seconds with `--quick`.
@@ -390,16 +388,13 @@ show(lab_00.costs(steps, list(rows), *np.array(list(rows.values()))[:, 1:3].T), 
 
 # %% [markdown]
 # The ops are tens to hundreds of times faster at n = 8, and thousands of times at n = 64, where the graph has nearly a
-# million numbers. The loops do without the objects that remember each product; `ops.linear` also does without
-# Python between one product and the next. What is left is the arithmetic.
+# million numbers: no object remembers each product, and no Python runs between one product and the next.
 #
 # ## What to remember
 #
 # - The gradient of a number is a sum over its uses. That is why $dW = X^\top dY$: every row of X uses the same W.
-# - An op's backward is the sweep through its part of the graph, written down beforehand. Both are the same chain rule;
-#   what the op saves is the bookkeeping.
+# - An op's backward is the sweep through its part of the graph, written down beforehand, without its bookkeeping.
 # - The graph differentiates any formula by itself. A backward written by hand can be wrong, so mini_tf has a checker
 #   (`mini-tf gradcheck`, Lab 10). PyTorch is in between: it has a graph, but of ops, whose backwards people wrote.
 #
-# **Try:** let the trained GPT write names. Use E transposed as the readout in both GPTs: where do its two gradients
-# meet?
+# **Try:** let the trained GPT write names. Use Eᵀ as the readout in both GPTs: where do its two gradients meet?
