@@ -1,8 +1,5 @@
 """Grade a hand-in: the exercises by tensor, the labs' blanks one by one, each in a process of its own.
 
-    grades = grade("hand-in")
-    print(grades.points, "of", grades.most)
-
 Points of an exercise: one for each gradient that its backward returns, if it is the solution's for SEEDS sets of random
 inputs, to rounding: a slope measured by differences is not. The forward has to be the solution's, too; it is given.
 Points of a lab: one for each blank whose check passes. What is right stays in this process, and the student's code in

@@ -1,8 +1,5 @@
 """Each student's own: other sizes in the exercises, a sheet of numbers to work out by hand, a model with one mistake.
 
-    hand_out_to("for/mia", "mia")                        the student's copy
-    hand_out_to("mia_answers", "mia", answers=True)      the teacher's
-
 The same student gets the same, whenever and wherever it is made.
 """
 

@@ -1,6 +1,6 @@
 """The process in which a student's file runs: it answers calls of its functions, and can do little else.
 
-    python -I worker.py SETTINGS                         SETTINGS: a Settings as JSON; requests come by standard input
+    python -I worker.py SETTINGS                         SETTINGS: `Remote`'s, as JSON; requests come by standard input
 
 What is right stays in the process that asks: here arrive arguments, and from here go results, as JSON, in which
 nothing can hide. This file imports nothing of mini_tf, which the exercises forbid. An audit hook, which Python never
@@ -30,11 +30,6 @@ REFUSED = (              # audit events, https://docs.python.org/3/library/audit
     "os.", "subprocess.", "socket.", "ctypes.", "shutil.", "gc.", "sys._", "mmap.", "signal.", "winreg.", "_winapi.",
 )  # fmt: skip
 ALLOWED = "os.listdir", "os.scandir", "os.putenv"        # but for these, of which imports need two
-
-Settings = dict[str, Any]                                # file, whole (run all of it), path, readable, hidden, modules
-
-
-# Messages -------------------------------------------------------------------------------------------------------------
 
 
 class Messages:
@@ -190,7 +185,7 @@ def limit(memory: int, seconds: int) -> None:
 # Answering ------------------------------------------------------------------------------------------------------------
 
 
-def loaded(text: str, settings: Settings) -> ModuleType:
+def loaded(text: str, settings: dict[str, Any]) -> ModuleType:
     """The student's text as a module: all of it, or of a lab the imports and definitions only."""
     tree = ast.parse(text, settings["file"])
     if not settings["whole"]:
@@ -275,7 +270,7 @@ def where(error: BaseException, file: str) -> dict[str, str]:
 
 
 def main() -> None:
-    settings: Settings = json.loads(sys.argv[1])
+    settings = json.loads(sys.argv[1])
     messages = Messages(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):                             # what the student's code reads and prints
