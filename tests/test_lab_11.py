@@ -7,7 +7,7 @@ from tests.reader import LABS, lab_output
 
 import pytest
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.exhaustive]
 alone = lab_output("11_many_machines", ["11_ring", "11_memory"])
 
 

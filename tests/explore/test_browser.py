@@ -22,6 +22,7 @@ def explorer(opened, exploration):
     return page
 
 
+@pytest.mark.exhaustive
 def test_every_line_can_be_reached_by_key(explorer, exploration):
     lines = exploration.data["recordings"][-1]["lines"]
     explorer.locator("#only-new").uncheck()

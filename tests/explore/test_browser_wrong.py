@@ -120,7 +120,7 @@ def test_entries_without_a_slope_are_hatched_and_said_so(opened):
     assert page.evaluate(pixel, [0])[:3] == [255, 255, 255]          # yours is 0 there
 
 
-@pytest.mark.parametrize("width", [1280, 420])
+@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.exhaustive), 420])
 def test_a_suspected_line_is_one_click_away(opened, rng, width):
     def cubed(x):
         y = x**3 + np.sin(x)

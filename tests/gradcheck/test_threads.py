@@ -10,6 +10,7 @@ from mini_tf.ops.op import watched
 from mini_tf.trace import trace
 
 import numpy as np
+import pytest
 
 from .contracts import normal
 
@@ -60,6 +61,7 @@ def guarded(z):
     return -np.log(p[:, 0] + 1e-7).mean(), backward
 
 
+@pytest.mark.exhaustive
 def test_checks_and_traces_at_the_same_time():
     def check():
         return bool(judge(*small_layer(0), budget=5))

@@ -163,6 +163,7 @@ def test_a_replacement_is_not_hidden_by_a_twin(runs):
     assert runs == []
 
 
+@pytest.mark.exhaustive
 def test_a_wrong_twin_of_adam_fails_the_whole_check(monkeypatch, capsys):
     from mini_tf.gradcheck import command, examples
     from mini_tf.gradcheck.examples import EXAMPLES
