@@ -8,7 +8,7 @@
 #   `softmax_at_once.backward`, `gpt_of_ops.backward`; an experiment from “Try”.
 #
 # For those who come from micrograd (<https://github.com/karpathy/micrograd>) or microgpt
-# (<https://karpathy.github.io/2026/02/12/microgpt/>), both by A. Karpathy: the idea is his, the code our own. There each
+# (<https://karpathy.github.io/2026/02/12/microgpt/>), by A. Karpathy: the idea is his, the code our own. There each
 # number remembers which numbers it was made from, and a sweep back through that graph finds all gradients; mini_tf has
 # none: its ops work on whole arrays, each with a backward written by hand. This lab leads from one to the other.
 #
