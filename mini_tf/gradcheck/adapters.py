@@ -121,27 +121,50 @@ class Loss(Adapter):
 
 
 class TorchFunction(Adapter):
-    """y = F.apply(x, W), of a torch.autograd.Function: tensors inside, arrays outside; PyTorch calls F.backward"""
+    """y = F.apply(x, W), of a torch.autograd.Function: tensors inside, arrays outside; PyTorch calls F.backward
+
+    Followed are all outputs that have gradients. What F writes into a tensor goes into its array, unless mark_dirty says
+    that this is the output. alone: the only input that needs a gradient; "": all floating ones do.
+    """
+
+    alone: str = ""
 
     def __init__(self, f: Any, inputs: Sequence[Any]):
-        self.f = f
-        self.owner = None
-        self.parameters = signature_of(f.forward).names[1:]
+        self.f, self.owner = f, None
+        self.parameters = signature_of(f.forward).names[takes_ctx(f) :]
         self.names = self.parameters[: len(inputs)]
 
     def call(self, owner: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Result:
-        torch = sys.modules["torch"]
-        tensors = [torch.tensor(x, requires_grad=is_float(x)) if isinstance(x, np.ndarray) else x for x in inputs]
-        outputs = self.f.apply(*tensors, *options.values())
-        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-        self.unfollowed = len(outputs) - 1
-        leaves = [t for t, x in zip(tensors, inputs) if is_float(x)]
+        torch, needed = sys.modules["torch"], [self.alone] if self.alone else self.names
+        given = dict(zip(self.names, inputs)) | {n: options[n] for n in self.parameters if n in options}
+        arrays = {n: x for n, x in given.items() if isinstance(x, np.ndarray)}
+        leaves = {n: torch.tensor(x, requires_grad=n in needed and is_float(x)) for n, x in arrays.items()}
+        tensors = {n: leaf.clone() for n, leaf in leaves.items()}        # PyTorch lets nobody write into a leaf
+        came = self.f.apply(*(given | tensors).values())
+        came = came if isinstance(came, tuple) else (came,)
+        outputs = [t for t in came if getattr(t, "requires_grad", False)]
+        y, pieces, _ = followed([t.detach().numpy().copy() for t in outputs or came[:1]], len(outputs))
+
+        def see_writing() -> None:
+            for x, t in ((arrays[n], t.detach().numpy()) for n, t in tensors.items() if all(t is not o for o in came)):
+                if not np.array_equal(x, t, equal_nan=True):
+                    x[...] = t
 
         def back(dy: Any) -> tuple[Any, ...]:
-            grads = torch.autograd.grad(outputs[0], leaves, torch.as_tensor(dy), retain_graph=True, allow_unused=True)
-            return tuple(None if g is None else g.numpy().copy() for g in grads)
+            dys = [torch.as_tensor(one, dtype=t.dtype) for one, t in zip(pieces(dy), outputs)]
+            wanted = {n: leaf for n, leaf in leaves.items() if leaf.requires_grad}
+            grads = torch.autograd.grad(outputs, [*wanted.values()], dys, retain_graph=True, allow_unused=True)
+            see_writing()
+            found = {n: g.numpy().copy() for n, g in zip(wanted, grads) if g is not None}
+            return tuple(found.get(n) for n in self.names)
 
-        return outputs[0].detach().numpy().copy(), _of(back, self.f.backward)
+        see_writing()
+        return y, _of(back, inspect.unwrap(self.f.backward))
+
+
+def takes_ctx(f: Any) -> bool:
+    """Whether the forward of a torch.autograd.Function takes ctx: not if it has a setup_context"""
+    return bool(f.setup_context is sys.modules["torch"].autograd.Function.setup_context)
 
 
 def bound(f: Any, owner: Any) -> Any:

@@ -18,6 +18,7 @@ from itertools import count
 from typing import Any
 
 from mini_tf.errors import UserError
+from mini_tf.gradcheck.adapters import takes_ctx
 from mini_tf.gradcheck.weights import is_float
 from mini_tf.types import Array
 
@@ -72,7 +73,7 @@ def inputs_for(
     an object calls its method. Raises UserError for a shape that is not known, with the option to add.
     """
     called, title = getattr(f, forward, f), getattr(f, "__name__", type(f).__name__)
-    parameters = _named_parameters(called)[inspect.isclass(f) :]         # of a torch.autograd.Function without ctx
+    parameters = _named_parameters(called)[inspect.isclass(f) and takes_ctx(f) :]           # without it
     names, matches = [p.name for p in parameters], [OPTION.fullmatch(one.strip()) for one in shapes]
     if odd := [one for one, match in zip(shapes, matches) if not match]:
         raise UserError(f"--shape {odd[0]!r} is not a shape, expected x=3,4 or 'ids=2,3 int<7', 'mask=3,3 bool', "

@@ -10,6 +10,7 @@ changes the least of the author's text is shown.
 """
 
 import ast
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -200,8 +201,8 @@ class Search:
 
 def _size(value: Any) -> float:
     """A number itself, else the length: a loop over a large range would take too long"""
-    if isinstance(value, np.ndarray):
-        return value.size
+    if hasattr(value, "shape") and not isinstance(value, np.generic):    # an array, or a tensor
+        return math.prod(value.shape)
     return abs(value) if is_numeric(value) else len(value) if hasattr(value, "__len__") else 0
 
 

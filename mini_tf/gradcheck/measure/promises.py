@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from mini_tf.gradcheck.adapters import Closure, described
+from mini_tf.gradcheck.adapters import Closure, TorchFunction, described
 from mini_tf.gradcheck.errors import FAILURES, Broken, Refused
 from mini_tf.gradcheck.source import Unavailable, own_nodes, source_of
 from mini_tf.gradcheck.subject import Gradients, Subject
@@ -89,7 +89,7 @@ def check_backward(subject: Subject, backward: Backward, dy: Array | float) -> t
     before = {name: np.copy(x) for name, x in given.items()}
     first = {name: np.copy(g) if isinstance(g, np.ndarray) else g for name, g in _run("backward", backward, dy).items()}
     came_first, written = _numbers(subject.came_back), _changed(given, before)
-    findings = [] if written else _second_call(subject, backward, dy, first, came_first)
+    findings = [] if written else [*_second_call(subject, backward, dy, first, came_first), *_alone(subject, dy, first)]
     for name in written or _changed(given, before):
         line = _line_that_writes(given[name], lambda: subject.forward()[1](dy))
         findings.append(f"backward wrote into {name}; another op may hold the same array{line}")
@@ -140,12 +140,12 @@ def _without_return(function: Any) -> str:
 
 def _second_call(subject: Subject, backward: Backward, dy: Any, first: Gradients, came_first: list[Array]) -> Texts:
     """Findings where a second call of the same backward gives something else; objects keep state, and need not"""
-    if not isinstance(subject.adapter, Closure):
+    if not isinstance(subject.adapter, (Closure, TorchFunction)):
         return []
     try:
         again = backward(np.copy(dy) if isinstance(dy, np.ndarray) else dy)
     except FAILURES as error:
-        freed = type(error).__name__ == "MemoryFreed"    # a model's backward runs once
+        freed = type(error).__name__ == "MemoryFreed" or isinstance(subject.adapter, TorchFunction)  # may run once
         return [] if freed else [f"backward raised when it was called a second time: {told(error)}"]
     theirs = [n for n in subject.params if isinstance(first.get(n), np.ndarray)]
     if once := [n for n in theirs if not np.allclose(again[n], 2 * first[n], rtol=1e-9, atol=1e-300, equal_nan=True)]:
@@ -155,6 +155,19 @@ def _second_call(subject: Subject, backward: Backward, dy: Any, first: Gradients
     alike = [np.array_equal(a, b, equal_nan=a.dtype != object) for a, b in zip(came, came_first)]
     same = all(alike) and len(came) == len(came_first)
     return [] if same else ["backward gave another answer when it was called a second time"]
+
+
+def _alone(subject: Subject, dy: Any, first: Gradients) -> Texts:
+    """Findings where a torch.autograd.Function gives another gradient of an input if that alone needs one"""
+    adapter, found = subject.adapter, Texts()
+    if isinstance(adapter, TorchFunction):
+        for name in subject.floats:
+            adapter.alone = name
+            came, adapter.alone = subject.run(dy)[name], ""
+            if (came is None) != (first[name] is None) or not np.allclose(came, first[name], 1e-9, 1e-300, True):
+                what = "no gradient" if came is None else "another gradient"
+                found.append(f"{what} of {name} came back when no other input needed one: see ctx.needs_input_grad")
+    return found
 
 
 def _numbers(came: Any) -> list[Array]:

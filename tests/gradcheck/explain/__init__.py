@@ -30,7 +30,8 @@ def edited_file(module, *changes):
 
 def mended(thing, *changes):
     """A copy of a thing that `edited` made, with Changes of its report carried out, as a reader would do it"""
-    function = next(one for one in (thing, *vars(thing).values()) if hasattr(one, "__code__"))
+    parts = (getattr(one, "__func__", one) for one in (thing, *vars(thing).values()))
+    function = next(one for one in parts if hasattr(one, "__code__"))
     lines = [*linecache.getlines(function.__code__.co_filename)]
     for change in changes:
         assert change.before in lines[change.line - 1]
