@@ -13,7 +13,7 @@ import numpy as np
 
 HOOK = "_at_"
 INNER = ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp            # have names of their own
-LIBRARIES = ("np", "xp", "numpy", "cupy", "math")
+LIBRARIES = ("np", "xp", "numpy", "cupy", "math", "torch")
 
 
 def expressions_in(statement: ast.stmt) -> Iterator[tuple[ast.expr, bool]]:
@@ -118,8 +118,15 @@ def running_with(codes: dict[FunctionType, CodeType], hook: Callable[[int, Any],
         yield
 
 
+def is_tensor(x: Any) -> bool:
+    """True for a tensor of PyTorch"""
+    return hasattr(x, "detach") and hasattr(x, "new_tensor")
+
+
 def copied(x: Any) -> Any:
     """A copy of an array, also of those in tuples and lists, which others may write into; all else as it is"""
     if isinstance(x, np.ndarray):
         return x.copy()
+    if is_tensor(x):
+        return x.detach().clone()
     return type(x)(map(copied, x)) if type(x) in (tuple, list) else x

@@ -3,6 +3,7 @@
 import ast
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from itertools import combinations, product
 
 from mini_tf.gradcheck.explain.sites import Site, one_line
 from mini_tf.gradcheck.explain.values import bracketed, filled, same_code
-from mini_tf.gradcheck.hooks import is_library
+from mini_tf.gradcheck.hooks import is_library, is_tensor
 
 import numpy as np
 
@@ -125,8 +126,9 @@ def replacing(site: Site, node: ast.AST, new: str, kind: Kind) -> Edit:
 
 
 def numpy_in(site: Site) -> str:
-    """What the author's code calls NumPy"""
-    names = [name for name, x in site.scopes[0].items() if x is np] if site.scopes else []
+    """What the author's code calls NumPy; or PyTorch, where there are tensors"""
+    library = sys.modules["torch"] if any(map(is_tensor, site.values)) else np
+    names = [name for name, x in site.scopes[0].items() if x is library] if site.scopes else []
     return "np" if "np" in names or not names else names[0]
 
 

@@ -10,7 +10,6 @@ changes the least of the author's text is shown.
 """
 
 import ast
-import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -21,9 +20,10 @@ from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.edits import Edit, Kind, changed, of_statement, of_syntax, replacing
 from mini_tf.gradcheck.explain.elsewhere import other_sizes
 from mini_tf.gradcheck.explain.runs import Program
-from mini_tf.gradcheck.explain.sites import Expression, Site, flat, is_numeric
+from mini_tf.gradcheck.explain.sites import Expression, Site, flat, is_numeric, size_of
 from mini_tf.gradcheck.explain.target import Target, holds, same_output
 from mini_tf.gradcheck.explain.values import ONE, Candidate, Scope, filled, rows
+from mini_tf.gradcheck.hooks import is_tensor
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.promises import check_backward
 from mini_tf.gradcheck.source import compiled, running_as
@@ -201,8 +201,8 @@ class Search:
 
 def _size(value: Any) -> float:
     """A number itself, else the length: a loop over a large range would take too long"""
-    if hasattr(value, "shape") and not isinstance(value, np.generic):    # an array, or a tensor
-        return math.prod(value.shape)
+    if isinstance(value, np.ndarray) or is_tensor(value):
+        return size_of(value)
     return abs(value) if is_numeric(value) else len(value) if hasattr(value, "__len__") else 0
 
 

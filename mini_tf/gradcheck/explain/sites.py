@@ -5,13 +5,15 @@ which was measured; its Expressions carry it inwards, by evaluating only what st
 """
 
 import ast
+import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.hooks import expressions_in, nodes_of, values_in
+from mini_tf.gradcheck.hooks import expressions_in, is_tensor, nodes_of, values_in
 from mini_tf.gradcheck.source import Source, own_nodes
 from mini_tf.types import Array
 
@@ -70,9 +72,8 @@ class Site:
 
     def shaped(self, row: Array) -> list[Any]:
         """Values like its own, from a row of numbers"""
-        pieces = np.split(row, np.cumsum([np.size(value) for value in self.values])[:-1])
-        pieces = [piece.reshape(np.shape(value)) for piece, value in zip(pieces, self.values)]
-        return [piece if piece.ndim else np.float64(piece) for piece in pieces]
+        pieces = np.split(row, np.cumsum([*map(size_of, self.values)])[:-1])
+        return [like(value, piece) for piece, value in zip(pieces, self.values)]
 
     @cached_property
     def expressions(self) -> list["Expression"]:
@@ -122,21 +123,21 @@ class Expression:
         J = self.site.jacobian
         if J is None or self.is_whole:
             return J
-        if not self.is_numeric or sum(map(np.size, self.values)) > LARGEST:
+        if not self.is_numeric or sum(map(size_of, self.values)) > LARGEST:
             return None
-        ends = np.cumsum([np.size(value) for value in self.site.values])[:-1]
+        ends = np.cumsum([*map(size_of, self.site.values)])[:-1]
         try:
             context, columns = code_of(self.site.with_replaced(self.node, PART)), []
             for scope, value, after in zip(self.site.scopes, self.values, np.split(J, ends, 1)):
-                columns.append(after @ matrix_of(_within(context, scope, np.shape(value)), flat([value])))
+                columns.append(after @ matrix_of(_within(context, scope, value), flat([value])))
         except FAILURES:
             return None
         return np.concatenate(columns, 1)
 
 
-def _within(context: Any, scope: dict[str, Any], shape: tuple[int, ...]) -> Callable[[Array], Array]:
+def _within(context: Any, scope: dict[str, Any], value: Any) -> Callable[[Array], Array]:
     """The site's value, in a row, as a function of the part's"""
-    return lambda v: flat([eval(context, {**scope, PART: v.reshape(shape) if shape else float(v[0])})])
+    return lambda v: flat([eval(context, {**scope, PART: like(value, v)})])
 
 
 def matrix_of(f: Callable[[Array], Any], base: Array) -> Array:
@@ -165,6 +166,17 @@ def sites_in(source: Source, node: ast.AST | None = None, functions: Functions =
             yield from sites_in(source, child, functions)
 
 
+def like(value: Any, row: Array) -> Any:
+    """The numbers of a row as what the value is: a tensor, an array or a number"""
+    array = np.array(row).reshape(np.shape(value))
+    return sys.modules["torch"].from_numpy(array) if is_tensor(value) else array if array.ndim else float(array)
+
+
+def size_of(value: Any) -> int:
+    """How many numbers are in an array, a tensor or a number"""
+    return math.prod(np.shape(value))
+
+
 def flat(values: Sequence[Any]) -> Array:
     """All numbers of some arrays in a row"""
     return np.concatenate([np.ravel(value) for value in values]).astype(float)
@@ -177,7 +189,7 @@ def code_of(text: str) -> Any:
 
 def is_numeric(value: Any) -> bool:
     """True for a number or an array of numbers"""
-    if isinstance(value, bool) or not isinstance(value, (np.ndarray, np.generic, int, float)):
+    if isinstance(value, bool) or not (isinstance(value, (np.ndarray, np.generic, int, float)) or is_tensor(value)):
         return False
     return np.asarray(value).dtype.kind in "fiub"
 

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.sites import LARGEST, Expression, Site, code_of, flat, is_numeric
+from mini_tf.gradcheck.explain.sites import LARGEST, Expression, Site, code_of, flat, is_numeric, size_of
 from mini_tf.gradcheck.weights import parts
 from mini_tf.places import is_theirs
 from mini_tf.types import Array
@@ -115,7 +115,7 @@ class Scope:
         found, times = list[Candidate](), Counter[bytes]()
         for text in self._visible():
             values = self.site.evaluated(text)
-            if values and all(map(is_numeric, values)) and np.size(values[0]) <= LARGEST * 10:
+            if values and all(map(is_numeric, values)) and size_of(values[0]) <= LARGEST * 10:
                 key = b"".join(np.asarray(x).tobytes() for x in values)
                 times[key] += 1
                 most = 1 if np.ndim(values[0]) and not text.isidentifier() else FEW
@@ -166,7 +166,7 @@ class Scope:
         """The values, and simple functions of one of them"""
         simple = [one for one in self.values if np.ndim(one.values[0]) or one.text.isidentifier()]
         made = (applied(template, one) for template, one in product(OF_ONE, simple))
-        return [*simple, *(one for one in made if one and np.size(one.values[0]) <= LARGEST)][:FUNCTIONS]
+        return [*simple, *(one for one in made if one and size_of(one.values[0]) <= LARGEST)][:FUNCTIONS]
 
     def composed(self, e: Expression) -> tuple[list[Candidate], Array]:
         """Functions of a value and of two, as rows for this expression"""
@@ -202,7 +202,7 @@ def rows(e: Expression, candidates: Iterable[Candidate]) -> tuple[list[Candidate
     chosen, found, known = [], [], set()
     for one in candidates:
         try:
-            if np.size(one.values[0]) > size:
+            if size_of(one.values[0]) > size:
                 continue
             row = flat([np.broadcast_to(v, shape) for v, shape in zip(one.values, shapes)])
         except FAILURES:
@@ -217,4 +217,4 @@ def rows(e: Expression, candidates: Iterable[Candidate]) -> tuple[list[Candidate
 
 
 def _is_array(one: Candidate) -> bool:
-    return isinstance(one.values[0], np.ndarray) and one.values[0].ndim > 0 and one.values[0].dtype.kind in "fb"
+    return np.ndim(one.values[0]) > 0 and np.asarray(one.values[0]).dtype.kind in "fb"
