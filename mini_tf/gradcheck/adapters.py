@@ -145,21 +145,25 @@ class TorchFunction(Adapter):
         outputs = [t for t in came if getattr(t, "requires_grad", False)]
         y, pieces, _ = followed([t.detach().numpy().copy() for t in outputs or came[:1]], len(outputs))
 
-        def see_writing() -> None:
-            for x, t in ((arrays[n], t.detach().numpy()) for n, t in tensors.items() if all(t is not o for o in came)):
-                if not np.array_equal(x, t, equal_nan=True):
-                    x[...] = t
+        inputs_kept = [(arrays[n], t) for n, t in tensors.items() if all(t is not one for one in came)]
 
         def back(dy: Any) -> tuple[Any, ...]:
-            dys = [torch.as_tensor(one, dtype=t.dtype) for one, t in zip(pieces(dy), outputs)]
+            dys = [torch.tensor(one, dtype=t.dtype) for one, t in zip(pieces(dy), outputs)]
             wanted = {n: leaf for n, leaf in leaves.items() if leaf.requires_grad}
             grads = torch.autograd.grad(outputs, [*wanted.values()], dys, retain_graph=True, allow_unused=True)
-            see_writing()
+            _see_writing([*inputs_kept, *zip(pieces(dy), dys)])
             found = {n: g.numpy().copy() for n, g in zip(wanted, grads) if g is not None}
             return tuple(found.get(n) for n in self.names)
 
-        see_writing()
+        _see_writing(inputs_kept)
         return y, _of(back, inspect.unwrap(self.f.backward))
+
+
+def _see_writing(pairs: Sequence[tuple[Any, Any]]) -> None:
+    """What was written into a tensor, (array, tensor), is written into its array, too: there the checker looks."""
+    for x, t in [(x, t.detach().numpy()) for x, t in pairs if isinstance(x, np.ndarray)]:
+        if not np.array_equal(x, t, equal_nan=True):
+            x[...] = t
 
 
 def takes_ctx(f: Any) -> bool:

@@ -223,7 +223,10 @@ def of_statement(site: Site) -> Iterator[Edit]:
         if isinstance(target, ast.Subscript):
             array, index, np = source.file.of(target.value), source.file.of(target.slice), numpy_in(site)
             index = f"{np}.s_[{index}]" if ":" in index else f"({index})" if "," in index else index
-            yield Edit(Kind.REPEATS, site, start, end, f"{np}.add.at({array}, {index}, {value})")
+            added = f"{np}.add.at({array}, {index}, {value})"
+            if any(map(is_tensor, site.values)):
+                added = f"{array}.index_put_(({index},), {value}, accumulate=True)"
+            yield Edit(Kind.REPEATS, site, start, end, added)
     several = getattr(statement, "value", None)
     if isinstance(several, (ast.Tuple, ast.List)):
         yield from (Edit(kind, site, *source.file.span(several), new) for kind, new in of_syntax(several, site.text_of))

@@ -12,11 +12,12 @@ from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.sites import Expression, sites_in
-from mini_tf.gradcheck.hooks import copied, running_with, with_hooks
+from mini_tf.gradcheck.hooks import copied, is_tensor, running_with, with_hooks
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.slopes import moved
 from mini_tf.gradcheck.program import functions_that_run
 from mini_tf.gradcheck.source import Unavailable, source_of
+from mini_tf.gradcheck.weights import is_float
 from mini_tf.gradcheck.wording import listed
 from mini_tf.types import Array
 
@@ -51,7 +52,7 @@ class HeldForward:
 
     def hook(self, k: int, x: Any) -> Any:
         """An expression's value: the first run records it, later runs give the recorded one where it is held"""
-        if self.held is None and getattr(getattr(x, "dtype", None), "kind", "") == "f":
+        if self.held is None and (is_float(x) or (is_tensor(x) and x.is_floating_point())):
             self.values.setdefault(k, []).append(copied(x))
         if k != self.held:
             return x

@@ -179,9 +179,10 @@ class Search:
         right = self.program.row is not None and not self.target.wrong.any()
         for site in self.sites:
             for e in site.expressions[: None if right else 1]:
-                array = e.is_numeric and np.ndim(e.values[0])
-                if array and (right or isinstance(e.node, (ast.Name, ast.Attribute, ast.Subscript))):
-                    yield replacing(site, e.node, filled("e.copy()", e=e.text), Kind.COPY)
+                array = e.values[0] if e.is_numeric and np.ndim(e.values[0]) else None
+                if array is not None and (right or isinstance(e.node, (ast.Name, ast.Attribute, ast.Subscript))):
+                    copy = "e.clone()" if is_tensor(array) else "e.copy()"
+                    yield replacing(site, e.node, filled(copy, e=e.text), Kind.COPY)
 
     def _syntax(self) -> Iterator[Edit]:
         """Small changes of one node; in the forward those that leave y as it is, where it caches the wrong thing"""

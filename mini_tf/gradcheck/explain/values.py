@@ -143,6 +143,7 @@ class Scope:
     def _numbers_in(self, text: str, x: Any, depth: int = 0) -> dict[str, Any]:
         """{text: number or array} of what a name stands for, and of what is in that"""
         theirs = is_theirs(getattr(getattr(type(x).__init__, "__code__", None), "co_filename", "<"))
+        theirs = theirs or hasattr(type(x), "saved_tensors")             # ctx of a torch.autograd.Function
         if is_numeric(x):
             return {text: x}
         found = dict[str, Any]()
