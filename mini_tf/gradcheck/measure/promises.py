@@ -163,7 +163,10 @@ def _alone(subject: Subject, dy: Any, first: Gradients) -> Texts:
     if isinstance(adapter, TorchFunction):
         for name in subject.floats:
             adapter.alone = name
-            came, adapter.alone = subject.run(dy)[name], ""
+            try:
+                came = subject.run(dy)[name]
+            finally:
+                adapter.alone = ""
             if (came is None) != (first[name] is None) or not np.allclose(came, first[name], 1e-9, 1e-300, True):
                 what = "no gradient" if came is None else "another gradient"
                 found.append(f"{what} of {name} came back when no other input needed one: see ctx.needs_input_grad")

@@ -34,8 +34,8 @@ def mended(thing, *changes):
     function = next(one for one in parts if hasattr(one, "__code__"))
     lines = [*linecache.getlines(function.__code__.co_filename)]
     for change in changes:
-        assert change.before in lines[change.line - 1]
-        lines[change.line - 1] = lines[change.line - 1].replace(change.before, change.after)
+        assert change.before.strip() in lines[change.line - 1]
+        lines[change.line - 1] = lines[change.line - 1].replace(change.before.strip(), change.after.strip())
     return executed(lines, dict(function.__globals__))[thing.__name__]
 
 
