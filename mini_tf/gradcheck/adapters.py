@@ -120,11 +120,11 @@ class Loss(Adapter):
         return loss, _of(lambda dy: grads[0] if self.together else tuple(grads), function)
 
 
-class TorchFunction(Adapter):
+class TorchFunction(Closure):
     """y = F.apply(x, W), of a torch.autograd.Function: tensors inside, arrays outside; PyTorch calls F.backward
 
-    Followed are all outputs that have gradients. What F writes into a tensor goes into its array, unless mark_dirty says
-    that this is the output. alone: the only input that needs a gradient; "": all floating ones do.
+    Followed are all outputs that have gradients. What F writes into a tensor, unless it is an output, goes into its
+    array: there the checker looks. alone: the only input that needs a gradient; "": all do
     """
 
     alone: str = ""
@@ -143,25 +143,24 @@ class TorchFunction(Adapter):
         came = self.f.apply(*(given | tensors).values())
         came = came if isinstance(came, tuple) else (came,)
         outputs = [t for t in came if getattr(t, "requires_grad", False)]
-        y, pieces, _ = followed([t.detach().numpy().copy() for t in outputs or came[:1]], len(outputs))
-
-        inputs_kept = [(arrays[n], t) for n, t in tensors.items() if all(t is not one for one in came)]
+        y, pieces, _ = followed([t.detach().cpu().numpy().copy() for t in outputs or came[:1]], len(outputs))
+        kept = [(arrays[n], t) for n, t in tensors.items() if all(t is not one for one in came)]
 
         def back(dy: Any) -> tuple[Any, ...]:
             dys = [torch.tensor(one, dtype=t.dtype) for one, t in zip(pieces(dy), outputs)]
             wanted = {n: leaf for n, leaf in leaves.items() if leaf.requires_grad}
             grads = torch.autograd.grad(outputs, [*wanted.values()], dys, retain_graph=True, allow_unused=True)
-            _see_writing([*inputs_kept, *zip(pieces(dy), dys)])
-            found = {n: g.numpy().copy() for n, g in zip(wanted, grads) if g is not None}
-            return tuple(found.get(n) for n in self.names)
+            _write([*kept, *zip(pieces(dy), dys)])
+            found = {n: g.cpu().numpy().copy() for n, g in zip(wanted, grads) if g is not None}
+            return tuple(map(found.get, self.names))
 
-        _see_writing(inputs_kept)
+        _write(kept)
         return y, _of(back, inspect.unwrap(self.f.backward))
 
 
-def _see_writing(pairs: Sequence[tuple[Any, Any]]) -> None:
-    """What was written into a tensor, (array, tensor), is written into its array, too: there the checker looks."""
-    for x, t in [(x, t.detach().numpy()) for x, t in pairs if isinstance(x, np.ndarray)]:
+def _write(pairs: Sequence[tuple[Any, Any]]) -> None:
+    """Write tensors into their arrays, [(array, tensor)], where they differ."""
+    for x, t in [(x, t.detach().cpu().numpy()) for x, t in pairs if isinstance(x, np.ndarray)]:
         if not np.array_equal(x, t, equal_nan=True):
             x[...] = t
 

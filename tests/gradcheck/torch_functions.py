@@ -302,5 +302,5 @@ MISTAKES = [
     ("the wrong sign", "Normalize", " - x * along", " + x * along", "x"),
     ("a step too late", "Scan", "grad_x[t] * h[t - 1]", "grad_x[t] * h[t]", "a"),
     ("nothing carried back", "Scan", "grad_output[t] + carried", "grad_output[t]", "a x"),
-    ("writes into a saved tensor", "WeightNorm", "(grad_output * unit).sum(1)", "unit.mul_(grad_output).sum(1)", "v"),
+    ("writes into a saved tensor", "WeightNorm", "(grad_output * unit).sum(1)", "unit.mul_(grad_output).sum(1)", "backward raised when it was called a second time"),
 ]  # fmt: skip

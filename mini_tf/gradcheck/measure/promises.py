@@ -140,12 +140,12 @@ def _without_return(function: Any) -> str:
 
 def _second_call(subject: Subject, backward: Backward, dy: Any, first: Gradients, came_first: list[Array]) -> Texts:
     """Findings where a second call of the same backward gives something else; objects keep state, and need not"""
-    if not isinstance(subject.adapter, (Closure, TorchFunction)):
+    if not isinstance(subject.adapter, Closure):
         return []
     try:
         again = backward(np.copy(dy) if isinstance(dy, np.ndarray) else dy)
     except FAILURES as error:
-        freed = type(error).__name__ == "MemoryFreed" or isinstance(subject.adapter, TorchFunction)  # may run once
+        freed = type(error).__name__ == "MemoryFreed"    # a model's backward runs once
         return [] if freed else [f"backward raised when it was called a second time: {told(error)}"]
     theirs = [n for n in subject.params if isinstance(first.get(n), np.ndarray)]
     if once := [n for n in theirs if not np.allclose(again[n], 2 * first[n], rtol=1e-9, atol=1e-300, equal_nan=True)]:
