@@ -33,6 +33,7 @@ class Adapter:
     of_loss: bool = False            # gradients come with a number, and without an upstream gradient
     together: bool = False           # they do so in one tuple, list or dict
     unfollowed: int = 0              # how many outputs the backward does not go back from
+    may_be_single: bool = False      # may compute in float32 inside, where nobody sees it
     order: str = ""                  # in which order a backward was given dy and a cache, in words for one that raised
 
     def __init__(self, f: Any, inputs: Sequence[Any], owner: Any = None):
@@ -127,6 +128,7 @@ class TorchFunction(Closure):
     array: there the checker looks. alone: the only input that needs a gradient; "": all do
     """
 
+    may_be_single: bool = True
     alone: str = ""
 
     def __init__(self, f: Any, inputs: Sequence[Any]):

@@ -119,14 +119,14 @@ def running_with(codes: dict[FunctionType, CodeType], hook: Callable[[int, Any],
 
 
 def is_tensor(x: Any) -> bool:
-    """True for a tensor of PyTorch"""
-    return hasattr(x, "detach") and hasattr(x, "new_tensor")
+    """True for a tensor of PyTorch in the host's memory, which NumPy can read"""
+    return hasattr(x, "new_tensor") and x.device.type == "cpu"
 
 
 def copied(x: Any) -> Any:
     """A copy of an array, also of those in tuples and lists, which others may write into; all else as it is"""
     if isinstance(x, np.ndarray):
         return x.copy()
-    if is_tensor(x):
+    if hasattr(x, "new_tensor"):                         # a tensor of PyTorch
         return x.detach().clone()
     return type(x)(map(copied, x)) if type(x) in (tuple, list) else x

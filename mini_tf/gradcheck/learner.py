@@ -129,8 +129,8 @@ def _importing_beside(path: Path) -> Iterator[None]:
 
 
 def _is_theirs(module: ModuleType) -> bool:
-    places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
-    return any(is_theirs(one) for one in places if one)
+    own = getattr(module, "__dict__", {})                # torch.classes has whatever attribute it is asked for
+    return any(is_theirs(one) for one in (own.get("__file__"), *own.get("__path__", ())) if one)
 
 
 @contextmanager

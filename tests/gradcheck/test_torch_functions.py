@@ -3,11 +3,16 @@
     pytest tests/gradcheck/test_torch_functions.py --all
 """
 
+from contextlib import suppress
+from warnings import catch_warnings
+
 from mini_tf.gradcheck import gradcheck, judge
+from mini_tf.gradcheck.adapters import TorchFunction
 from tests.cases import cases
-from tests.gradcheck.contracts import edited, verdicts
+from tests.gradcheck.contracts import edited, normal, verdicts
 from tests.gradcheck.explain import mended
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch==2.13.0")
@@ -61,3 +66,46 @@ def test_one_change_mends_it(mistake):
     assert (report.repair is None) == (what in WITHOUT_A_CHANGE), report
     if report.repair:
         assert run(judge, mended(wrong, report.repair), 2), report
+
+
+@pytest.mark.exhaustive
+def test_what_torchs_own_gradcheck_says():
+    """The counts of labs/autograd_functions.md"""
+    def passes(function):
+        inputs, options = functions.INPUTS[function.__name__](1)
+        tensors = [torch.tensor(x, requires_grad=x.dtype.kind == "f") if isinstance(x, np.ndarray) else x for x in inputs]
+        constants = [torch.tensor(options[name]) for name in ("cos", "sin") if options]
+        start = (lambda x, *more: function.apply(x.clone(), *more))  # which LeakyReLU writes into
+        with catch_warnings(action="ignore"), suppress(RuntimeError):    # of a saved tensor that was written into
+            return torch.autograd.gradcheck(start, [*tensors, *constants], raise_exception=False)
+        return False
+
+    assert all(passes(getattr(functions, name)) for name in functions.INPUTS)
+    missed = {what for what, name, old, new, _ in functions.MISTAKES if passes(edited(getattr(functions, name), old, new))}
+    assert missed == {"asks whether another needs one", "a float32 in between", "writes into grad_output"}
+
+
+@pytest.mark.parametrize(("seed",), cases([(1,)], range(2, 12)))
+def test_float32_inside(seed):
+    inputs = normal((4, 5), (5,), seed=seed)
+    assert judge(functions.UpcastRMSNorm, *inputs, seed=seed)
+    for wrong, old, new in (("x", "(gw * n).mean", "(gw * n).sum"), ("weight", "(g * n)", "(1.03 * g * n)")):
+        report = judge(edited(functions.UpcastRMSNorm, old, new), *inputs, seed=seed)
+        assert [name for name, verdict in verdicts(report).items() if verdict == "FAIL"] == [wrong], report
+
+
+def test_on_another_device(monkeypatch):
+    """Tensors are made on PyTorch's default device."""
+    seen = []
+    with pytest.raises(NotImplementedError), torch.device("meta"):
+        adapter = TorchFunction(functions.Normalize, [np.ones((2, 3))])
+        monkeypatch.setattr(functions.Normalize, "apply", lambda x: seen.append(x.device.type) or x)
+        adapter.call(None, [np.ones((2, 3))], {})
+    assert seen == ["meta"]
+
+
+def test_writing_into_inputs():
+    forward = edited(functions.Normalize, "norm = x.norm(dim=-1, keepdim=True)", "x *= 1.5; norm = x.norm(dim=-1, keepdim=True)")
+    assert run(judge, forward).findings[0].startswith("the forward wrote into x")
+    backward = edited(functions.Normalize, "size = norm + ctx.eps", "size = norm + ctx.eps; x *= 1.5")
+    assert "backward wrote into x; another op may hold the same array" in run(judge, backward).findings

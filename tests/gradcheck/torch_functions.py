@@ -259,6 +259,24 @@ class WeightNorm(Function):
         return grad_v, grad_g
 
 
+class UpcastRMSNorm(Function):
+    """In float32 inside, whatever the inputs are; a thirteenth, for the tolerance that follows"""
+
+    @staticmethod
+    def forward(ctx, x, weight):
+        x32 = x.float()
+        r = (x32.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
+        ctx.save_for_backward(x32, weight, r)
+        return weight * (x32 * r).to(weight.dtype)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, weight, r = ctx.saved_tensors
+        n, gw = x * r, (g * weight).float()
+        grad_x = r * (gw - n * (gw * n).mean(-1, keepdim=True))
+        return grad_x.to(g.dtype), (g * n).sum(0)
+
+
 ANGLES = np.outer(np.arange(3), [1.0, 0.1])
 
 # name: (what it is given for a seed: inputs, options)

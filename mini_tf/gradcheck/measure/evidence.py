@@ -11,7 +11,7 @@ from mini_tf.types import Array
 
 import numpy as np
 
-CERTAIN, NOISE, FAINT = 1e-4, 1e-9, 1e-4     # when a slope is known: see `Evidence.measure`
+CERTAIN, SINGLE, NOISE, FAINT = 1e-4, 1e-2, 1e-9, 1e-4     # when a slope is known: see `Evidence.measure`
 
 
 @dataclass
@@ -54,15 +54,15 @@ class Evidence:
         """Measure these entries of a tensor's slopes, flat indices, at this point; the others are not known.
 
         Returns (their slopes, which of them are known). One is known if its uncertainty is at most CERTAIN, a part of
-        the tensor's largest; beside a gradient also if it is at most NOISE, a part of φ, and the gradient there is
-        either zero, as far as one can tell (below FAINT, a part of the uncertainty: right), or off by more (wrong).
+        the tensor's largest (SINGLE with float32 inside); beside a gradient also if it is at most NOISE, a part of φ,
+        and the gradient is zero, as far as one can tell (below FAINT of the uncertainty: right), or off by more (wrong).
         It is not known if it is so much smaller than the largest that an error of a tenth would go unseen.
         """
         x = self.subject.tensors[name]
         found = slopes_of_entries(phi, x, entries)
         size, tiny = np.abs(found.slope).max(initial=0), np.finfo(float).tiny
         unsure = found.uncertainty = np.maximum(found.uncertainty, max(EXACT * size, tiny))
-        known = unsure <= CERTAIN * size
+        known = unsure <= (SINGLE if phi.single else CERTAIN) * size
         if gradient is not None:
             yours = gradient.reshape(-1)[entries]
             with np.errstate(invalid="ignore", over="ignore"):

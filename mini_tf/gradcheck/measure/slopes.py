@@ -27,6 +27,8 @@ BEND = 0.7                           # times the bend at h: one as large at h/2 
 FINE = 1e-7                          # a slope known this well, relative to the tensor's largest, needs no smaller step
 ROUNDING = 4e-15                     # rounding error of one value of φ, relative to Σ |dy·y|
 SPACING = 1e-10                      # of the points that measure the noise of φ, times max(1, |x|)
+SINGLE = 1e-9                        # noise relative to Σ |dy·y|, above which there is float32 inside f:
+LONG = 3e-2, 3e-3                    # there, slopes are measured by longer steps, too
 EXACT = 3e-11                        # the least uncertainty, relative to the largest slope of the tensor
 SWEEP = 10.0 ** np.arange(-1, -13, -1)
 
@@ -48,6 +50,7 @@ class Phi:
         self.patterns = patterns
         self.size: float = float(np.abs(np.asarray(subject.forward()[0]) * dy).sum())           # Σ |dy·y|
         self.noise: float = max(ROUNDING * self.size, 6 * self.scatter())
+        self.single: bool = subject.adapter.may_be_single and self.noise > SINGLE * self.size
 
     def __call__(self) -> Value:
         self.patterns.clear()
@@ -63,10 +66,11 @@ class Phi:
         Third differences of eight points: 0 for a smooth function; for scatter σ, of size σ·√(6!)/3!.
         Source: Moré, Wild 2011, Estimating Computational Noise, SIAM J. Sci. Comput. 33(3)
         """
+        spacing = SPACING * (1000 if self.subject.adapter.may_be_single else 1)          # float32 does not see 1e-10
         rng, moves = np.random.default_rng(0), []        # each entry has a step of its own: one that is a whole number
         for x in self.subject.tensors.values():          # of units in the last place would show nothing
             steps = rng.uniform(0.5, 1.5, x.shape) * rng.choice([-1, 1], x.shape)
-            moves.append((x, ..., SPACING * np.maximum(1, np.abs(x)) * steps))
+            moves.append((x, ..., spacing * np.maximum(1, np.abs(x)) * steps))
         phi_at = moved(self, moves)
         third = np.abs(np.diff([phi_at(k)[0] for k in range(8)], 3))
         worst = float(third.max(initial=0, where=np.isfinite(third)))
@@ -155,7 +159,7 @@ def _measured(phi: Phi, lines: Sequence[Line], sizes: Array) -> Slopes:
     """
     slope, uncertainty = np.zeros(len(lines)), np.full(len(lines), np.inf)
     unclear, centre = [*range(len(lines))], phi()
-    for step in STEPS:
+    for step in (LONG if phi.single else ()) + STEPS:
         for i in unclear:
             found, unsure = _slope(lines[i], centre, step * sizes[i], phi.noise)
             if unsure < uncertainty[i]:
