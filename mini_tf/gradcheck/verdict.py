@@ -83,7 +83,7 @@ def _judge(subject: Subject, report: Report, patterns: list[bytes], found: list[
         with np.errstate(all="ignore"):                  # log(0) at a point that nobody asked for needs no warning
             other = check_point("generic", subject, report, patterns, rng, budget)
             found[:] = [other, evidence] if other.wrong and not evidence.wrong else [evidence, other]
-            if report.verdict != FAIL and (elsewhere := _look_around(other, report, seed, budget)):
+            if report.verdict != FAIL and not other.single and (elsewhere := _look_around(other, report, seed, budget)):
                 found[:] = [elsewhere, other]
     found[0].back_to_the_point()
 

@@ -11,7 +11,8 @@ from mini_tf.types import Array
 
 import numpy as np
 
-CERTAIN, SINGLE, NOISE, FAINT = 1e-4, 1e-2, 1e-9, 1e-4     # when a slope is known: see `Evidence.measure`
+CERTAIN, NOISE, FAINT = 1e-4, 1e-9, 1e-4     # when a slope is known: see `Evidence.measure`
+SINGLE = 1e-4, 1e-2                          # EXACT and CERTAIN with float32 inside
 
 
 @dataclass
@@ -27,6 +28,7 @@ class Evidence:
     slopes: dict[str, Array] = field(default_factory=dict)           # measured, NaN where not known
     tolerances: dict[str, Array] = field(default_factory=dict)       # how well each slope is known
     comparisons: dict[str, Comparison] = field(default_factory=dict)
+    single: bool = False                                 # float32 inside
     misfits: list[str] = field(default_factory=list)     # tensors whose gradients are missing, or of another form
     allowed: list[str] = field(default_factory=list)     # broken promises that are no mistake here
     sound: set[FunctionType] = field(default_factory=set)            # functions inside that are known to be right
@@ -54,15 +56,17 @@ class Evidence:
         """Measure these entries of a tensor's slopes, flat indices, at this point; the others are not known.
 
         Returns (their slopes, which of them are known). One is known if its uncertainty is at most CERTAIN, a part of
-        the tensor's largest (SINGLE with float32 inside); beside a gradient also if it is at most NOISE, a part of φ,
-        and the gradient is zero, as far as one can tell (below FAINT of the uncertainty: right), or off by more (wrong).
+        the tensor's largest (1e-2 with float32 inside); beside a gradient also if it is at most NOISE, a part of φ,
+        and the gradient is zero, as far as one can tell (below FAINT of the uncertainty: right), or off by more.
         It is not known if it is so much smaller than the largest that an error of a tenth would go unseen.
         """
         x = self.subject.tensors[name]
         found = slopes_of_entries(phi, x, entries)
         size, tiny = np.abs(found.slope).max(initial=0), np.finfo(float).tiny
-        unsure = found.uncertainty = np.maximum(found.uncertainty, max(EXACT * size, tiny))
-        known = unsure <= (SINGLE if phi.single else CERTAIN) * size
+        self.single = phi.single
+        exact, certain = SINGLE if self.single else (EXACT, CERTAIN)
+        unsure = found.uncertainty = np.maximum(found.uncertainty, max(exact * size, tiny))
+        known = unsure <= certain * size
         if gradient is not None:
             yours = gradient.reshape(-1)[entries]
             with np.errstate(invalid="ignore", over="ignore"):

@@ -27,8 +27,8 @@ BEND = 0.7                           # times the bend at h: one as large at h/2 
 FINE = 1e-7                          # a slope known this well, relative to the tensor's largest, needs no smaller step
 ROUNDING = 4e-15                     # rounding error of one value of φ, relative to Σ |dy·y|
 SPACING = 1e-10                      # of the points that measure the noise of φ, times max(1, |x|)
-SINGLE = 1e-9                        # noise relative to Σ |dy·y|, above which there is float32 inside f:
-LONG = 3e-2, 3e-3                    # there, slopes are measured by longer steps, too
+SINGLE, LEAST = 1e-9, 1.2e-7         # noise relative to Σ |dy·y|, above which there is float32 inside f: then at least
+LONG = 3e-2, 3e-3                    # so much, and slopes are measured by longer steps, too
 EXACT = 3e-11                        # the least uncertainty, relative to the largest slope of the tensor
 SWEEP = 10.0 ** np.arange(-1, -13, -1)
 
@@ -48,9 +48,12 @@ class Phi:
         self.subject = subject
         self.dy = dy
         self.patterns = patterns
-        self.size: float = float(np.abs(np.asarray(subject.forward()[0]) * dy).sum())           # Σ |dy·y|
+        y = np.asarray(subject.forward()[0])
+        self.size: float = float(np.abs(y * dy).sum())   # Σ |dy·y|
         self.noise: float = max(ROUNDING * self.size, 6 * self.scatter())
-        self.single: bool = subject.adapter.may_be_single and self.noise > SINGLE * self.size
+        narrow = self.noise > SINGLE * self.size or np.array_equal(y, y.astype(np.float32))
+        self.single: bool = subject.adapter.may_be_single and bool(narrow)
+        self.noise = max(self.noise, LEAST * self.size) if self.single else self.noise
 
     def __call__(self) -> Value:
         self.patterns.clear()
@@ -66,7 +69,7 @@ class Phi:
         Third differences of eight points: 0 for a smooth function; for scatter σ, of size σ·√(6!)/3!.
         Source: Moré, Wild 2011, Estimating Computational Noise, SIAM J. Sci. Comput. 33(3)
         """
-        spacing = SPACING * (1000 if self.subject.adapter.may_be_single else 1)          # float32 does not see 1e-10
+        spacing = SPACING * (1e4 if self.subject.adapter.may_be_single else 1)           # float32 does not see 1e-10
         rng, moves = np.random.default_rng(0), []        # each entry has a step of its own: one that is a whole number
         for x in self.subject.tensors.values():          # of units in the last place would show nothing
             steps = rng.uniform(0.5, 1.5, x.shape) * rng.choice([-1, 1], x.shape)
@@ -158,13 +161,14 @@ def _measured(phi: Phi, lines: Sequence[Line], sizes: Array) -> Slopes:
     would only add to it.
     """
     slope, uncertainty = np.zeros(len(lines)), np.full(len(lines), np.inf)
+    steps = (LONG if phi.single else ()) + STEPS
     unclear, centre = [*range(len(lines))], phi()
-    for step in (LONG if phi.single else ()) + STEPS:
+    for step in steps:
         for i in unclear:
             found, unsure = _slope(lines[i], centre, step * sizes[i], phi.noise)
             if unsure < uncertainty[i]:
                 slope[i], uncertainty[i] = found, unsure
-        wanted = np.maximum(FINE * np.abs(slope).max(initial=0), 2 * phi.noise / (STEPS[0] * sizes))
+        wanted = np.maximum(FINE * np.abs(slope).max(initial=0), 2 * phi.noise / (steps[0] * sizes))
         unclear = np.flatnonzero(uncertainty > wanted).tolist()
     return Slopes(slope, uncertainty, np.isinf(uncertainty))
 
