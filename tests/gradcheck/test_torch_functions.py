@@ -75,7 +75,10 @@ def test_what_torchs_own_gradcheck_says():
         inputs, options = functions.INPUTS[function.__name__](1)
         tensors = [torch.tensor(x, requires_grad=x.dtype.kind == "f") if isinstance(x, np.ndarray) else x for x in inputs]
         constants = [torch.tensor(options[name]) for name in ("cos", "sin") if options]
-        start = (lambda x, *more: function.apply(x.clone(), *more))  # which LeakyReLU writes into
+
+        def start(x, *more):
+            return function.apply(x.clone(), *more)      # which LeakyReLU writes into
+
         with catch_warnings(action="ignore"), suppress(RuntimeError):    # of a saved tensor that was written into
             return torch.autograd.gradcheck(start, [*tensors, *constants], raise_exception=False)
         return False
@@ -85,7 +88,7 @@ def test_what_torchs_own_gradcheck_says():
     assert missed == {"asks whether another needs one", "a float32 in between", "writes into grad_output"}
 
 
-@pytest.mark.parametrize(("seed",), cases([(1,)], range(2, 12)))
+@pytest.mark.parametrize("seed", cases([1], range(2, 12)))
 def test_float32_inside(seed):
     inputs = normal((4, 5), (5,), seed=seed)
     assert judge(functions.UpcastRMSNorm, *inputs, seed=seed)
