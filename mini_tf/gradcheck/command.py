@@ -109,7 +109,7 @@ def _checked(subjects: Subjects, seed: int, solution: bool = False) -> tuple[lis
             _help_the_learner(report, name, solution)
     if len(reports) > 1:
         from mini_tf.gradcheck.examples import EXAMPLES
-        from mini_tf.gradcheck.measure.twins import check_gpu, check_updates, check_writing
+        from mini_tf.twins import check_gpu, check_updates, check_writing
 
         _print_table(reports)
         rng, every = np.random.default_rng(seed), subjects.keys() >= EXAMPLES.keys()

@@ -1,10 +1,10 @@
 """The twin that writes words of a text: it gives what the layer's formula gives, runs where it may, and nowhere else."""
 
 from mini_tf import kernels, ops
-from mini_tf.gradcheck.measure.twins import check_writing
 from mini_tf.kernels import binding, decode_layer, decode_loop
 from mini_tf.layers import KVCache, Linear, TransformerLayer
 from mini_tf.ops.op import replaced, watching
+from mini_tf.twins import check_writing
 
 import numpy as np
 import pytest

@@ -6,9 +6,9 @@ import warnings
 from mini_tf import kernels, ops
 from mini_tf.backend import to_device, to_host
 from mini_tf.gradcheck.examples import EXAMPLES
-from mini_tf.gradcheck.measure.twins import check_gpu
 from mini_tf.kernels import binding, gpu
 from mini_tf.ops.op import all_ops
+from mini_tf.twins import check_gpu
 from tests.kernels import test_cpu as cases
 from tests.kernels.simulator import simulated
 from tests.kernels.test_cpu import as_list, in_double, near, normal, of_rows, parameters

@@ -2,8 +2,8 @@
 
 from mini_tf import kernels, ops
 from mini_tf.gradcheck import judge
-from mini_tf.gradcheck.measure.twins import check_updates, check_writing
 from mini_tf.layers import Linear
+from mini_tf.twins import check_updates, check_writing
 
 import numpy as np
 import pytest
