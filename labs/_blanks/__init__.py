@@ -48,7 +48,10 @@ def gradients(make, name=None):
 
     def check(function):
         f, *inputs = make(function)
-        has_source = inspect.isfunction(function)        # not so when it runs in another process, to be graded
+        has_source = inspect.isfunction(function)        # not so when it runs in another process, to be graded:
+        if not has_source and (problem := _difference(f(*inputs)[0], make(function.right)[0](*inputs)[0], 1e-9)):
+            print(f"FAIL  y, which the lab computes, has been changed: {problem}")
+            return False
         report = gradcheck(f, *inputs, name=name or function.__name__, explain=has_source)
         print(report)
         return bool(report)

@@ -1,13 +1,17 @@
 """What teachers use: grade."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from mini_tf.cli import options
 from mini_tf.cli.app import app, examples, keep_standard_output_for, out
 
 import typer
+from rich.table import Column, Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from mini_tf.teaching.grading import Grades
 
 
 @app.command(short_help="Grade a student's exercises and labs.",
@@ -37,8 +41,18 @@ def grade(
         for words in (file.words, *(part.words for part in file.parts if not part.points)):
             if words and file.points < len(file.parts):
                 out.print(Text(f"{file.task}\n{words}\n"))
-    out.print(records.table(grades))
+    out.print(table_of(grades))
     for path, write in ((json, records.write_json), (gradescope, records.write_gradescope)):
         if path is not None:
             write(grades, path)
     raise typer.Exit(int(grades.points < grades.most))
+
+
+def table_of(grades: "Grades") -> Table:
+    """A row for each file: its points, and the parts that are not right yet"""
+    found = Table("", Column("points", justify="right"), "not yet", box=None)
+    for file in grades.files:
+        missing = ", ".join(part.name for part in file.parts if not part.points)
+        found.add_row(file.task, f"{file.points} of {len(file.parts)}", missing or "–")
+    found.add_row("all", f"{grades.points} of {grades.most}", "", style="bold")
+    return found

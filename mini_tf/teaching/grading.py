@@ -1,9 +1,8 @@
 """Grade a hand-in: the exercises by tensor, the labs' blanks one by one, each in a process of its own.
 
-Points of an exercise: one for each gradient that its backward returns, if it is the solution's for SEEDS sets of random
-inputs, to rounding: a slope measured by differences is not. The forward has to be the solution's, too; it is given.
-Points of a lab: one for each blank whose check passes. What is right stays in this process, and the student's code in
-another one, so that nothing it does can change a grade; see `remote.py`.
+An exercise has a point for each gradient that its backward returns, if for SEEDS sets of random inputs it is the
+solution's, to rounding; the forward, which is given, has to be the solution's, too. A lab has one for each blank that
+passes its check. What is right stays in this process; the student's code runs in another one: see `remote.py`.
 """
 
 import ast
@@ -75,8 +74,7 @@ def grade(
     """The Grades of all exercises and labs in a folder, or below it.
 
     tasks      what was to be handed in, as "01_softmax": a file that is missing gets 0; by default what is there
-    seconds    for each answer of the student's code
-    student    whose it is: with it "find and mend" is graded, too
+    student    whose it is: with it "find and mend" is graded, too;  seconds: for each answer of the student's code
 
     Raises UserError if there is nothing to grade, and for a task that does not exist.
     """
@@ -90,7 +88,7 @@ def grade(
     if unknown := [task for task in tasks if task not in known]:
         raise UserError(f"there is no task {unknown[0]}, expected some of {', '.join(known)}")
     found = {path.stem: path for path in sorted(folder.rglob("*.py"), reverse=True)
-             if path.stem in known and path.parent.name != "solutions"}                  # fmt: skip
+             if path.stem in known and path.parent.name != "solutions" and path.is_file()}           # fmt: skip
     graded = [task for task in known if task in (tasks or found)]
     if not graded:
         raise UserError(f"{folder} has neither an exercise nor a lab in it, expected files such as 01_softmax.py")
@@ -98,22 +96,38 @@ def grade(
     with progress_bar("grading", len(graded), even=False) as update:
         for number, task in enumerate(graded):
             update(number, task)
-            if task == TASK:
-                grades.files.append(_grade_mended(found.get(task), str(student), seconds))
-                continue
-            of_file = _grade_exercise if known[task].parent.name == "solutions" else _grade_lab
-            grades.files.append(of_file(task, known[task], found.get(task), seconds))
+            grades.files.append(_graded(task, known[task], found.get(task), seconds, student))
     return grades
 
 
-def _grade_mended(path: Path | None, student: str, seconds: float) -> FileGrade:
+def _graded(task: str, right: Path, path: Path | None, seconds: float, student: str | None) -> FileGrade:
+    is_exercise, blanks = right.parent.name == "solutions", list[Any]()
+    if task != TASK and not is_exercise:
+        with student_module() as module:
+            blanks = module.blanks_of(right)
+    names = _Case(f"{right}::{task[3:]}", 0).tensors if is_exercise else [blank.name for blank in blanks]
+    grades = FileGrade(task, [Grade(name, 0) for name in names or ("line", "mended")])
+    try:
+        if path is None:
+            raise Failed("It was not handed in.")
+        if task == TASK:
+            _judge_mended(grades, path, str(student), seconds)
+        elif is_exercise:
+            _judge_exercise(grades, right, path, seconds)
+        else:
+            _judge_lab(grades, blanks, right, path, seconds)
+    except Exception as error:                           # whatever the student's code has led to
+        grades.words = str(error)
+    everything: list[Any] = [grades, *grades.parts]
+    for one in everything:                               # no codes that a terminal obeys
+        one.words = "".join(c for c in one.words if c == "\n" or c.isprintable())
+    return grades
+
+
+def _judge_mended(grades: FileGrade, path: Path, student: str, seconds: float) -> None:
     """A point for the number of the line, and one for five right functions and a model that is"""
-    grades = FileGrade(TASK, [Grade("line", 0), Grade("mended", 0)])
-    if path is None:
-        grades.words = "It was not handed in."
-        return grades
     _, line, solution = find_and_mend(student)
-    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(SyntaxError):
+    with tempfile.TemporaryDirectory() as folder, Remote(path, True, seconds) as remote:
         write_text(Path(folder) / f"{TASK}.py", solution)
         tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
         names = [ast.unparse(node.value) for node in tree.body
@@ -121,33 +135,36 @@ def _grade_mended(path: Path | None, student: str, seconds: float) -> FileGrade:
         grades.parts[0].points = int(names == [str(line)])
         functions = [*(part[3:] for part in PARTS), "model"]
         cases = {name: _Case(f"{Path(folder) / TASK}.py::{name}", 0) for name in functions}
-        try:
-            with Remote(path, True, seconds) as remote:
-                right = {name: case.judged(remote[name])[: len(case.tensors)] for name, case in cases.items()}
-            wrong = [name for name, of_tensors in right.items() if not all(of_tensors)]
-            grades.parts[1].points = int(not wrong)
-            grades.parts[1].words = f"{', '.join(wrong)}: still wrong" if wrong else ""
-        except Failed as error:
-            grades.words = str(error)
-    return grades
+        right = {name: case.judged(remote[name])[: len(case.tensors)] for name, case in cases.items()}
+    wrong = [name for name, of_tensors in right.items() if not all(of_tensors)]
+    grades.parts[1].points = int(not wrong)
+    grades.parts[1].words = f"{', '.join(wrong)}: still wrong" if wrong else ""
 
 
-def _grade_exercise(task: str, solution: Path, path: Path | None, seconds: float) -> FileGrade:
-    name = task[3:]
+def _judge_exercise(grades: FileGrade, solution: Path, path: Path, seconds: float) -> None:
+    name = grades.task[3:]
     cases = [_Case(f"{solution}::{name}", seed) for seed in range(SEEDS)]
-    grades = FileGrade(task, [Grade(tensor, 0) for tensor in cases[0].tensors])
-    if path is None:
-        grades.words = "It was not handed in."
-        return grades
-    try:
-        with Remote(path, True, seconds) as student:
-            right = [case.judged(student[name]) for case in cases]
-            for place, part in enumerate(grades.parts):
-                part.points = int(all(of_case[place] for of_case in right))
-            grades.words = _words(student[name], cases[0], grades.points == len(grades.parts))
-    except Failed as error:
-        grades.words = str(error)
-    return grades
+    with Remote(path, True, seconds) as student:
+        right = [case.judged(student[name]) for case in cases]
+        for place, part in enumerate(grades.parts):
+            part.points = int(all(of_case[place] for of_case in right))
+        grades.words = _words(student[name], cases[0], grades.points == len(grades.parts))
+
+
+def _judge_lab(grades: FileGrade, blanks: Sequence[Any], lab: Path, path: Path, seconds: float) -> None:
+    with student_module() as module, Remote(path, False, seconds) as remote:
+        own: dict[str, Any] = {"__name__": lab.stem}
+        exec(compile(module.parse(lab), str(lab), "exec"), own)          # the lab's own functions, to compare y with
+        for blank, part in zip(blanks, grades.parts):
+            said, name = io.StringIO(), blank.name.partition(".")[0]
+            function = remote[name]
+            function.right = own[name]
+            try:
+                with contextlib.redirect_stdout(said):
+                    part.points = int(blank.check(function) is True)
+                part.words = said.getvalue().strip()
+            except Exception as error:
+                part.words = f"{said.getvalue()}{error}".strip()
 
 
 class _Case:
@@ -183,7 +200,9 @@ def _as_tuple(x: Any) -> tuple[Any, ...]:
 
 def _same(x: Any, right: Any) -> bool:
     right = np.asarray(right)
-    if not isinstance(x, (np.ndarray, np.generic, float, int)) or np.shape(x) != right.shape:
+    if not isinstance(x, (np.ndarray, np.generic, float)) or np.shape(x) != right.shape:
+        return False
+    if np.asarray(x).dtype.kind not in "biuf":           # complex, text
         return False
     off = np.abs(np.asarray(x, dtype=float) - right)
     return bool((off <= CLOSE * max(1e-300, np.abs(right).max(initial=0))).all())        # not true of NaN
@@ -201,25 +220,3 @@ def _words(f: Any, case: _Case, all_right: bool) -> str:
     report = judge(function, *case.inputs, name=f.__name__, **case.options)
     measured = " A measured slope is not a derived one: a gradient counts if it is right to rounding." * bool(report)
     return f"{report}{measured}"
-
-
-def _grade_lab(task: str, lab: Path, path: Path | None, seconds: float) -> FileGrade:
-    with student_module() as student:
-        blanks = student.blanks_of(lab)
-        grades = FileGrade(task, [Grade(blank.name, 0) for blank in blanks])
-        if path is None:
-            grades.words = "It was not handed in."
-            return grades
-        try:
-            with Remote(path, False, seconds) as remote:
-                for blank, part in zip(blanks, grades.parts):
-                    said = io.StringIO()
-                    try:
-                        with contextlib.redirect_stdout(said):
-                            part.points = int(blank.check(remote[blank.name.partition(".")[0]]) is True)
-                        part.words = said.getvalue().strip()
-                    except Exception as error:           # whatever the student's function has led to
-                        part.words = f"{said.getvalue()}{error}".strip()
-        except Failed as error:
-            grades.words = str(error)
-    return grades

@@ -1,7 +1,4 @@
-"""Each student's own: other sizes in the exercises, a sheet of numbers to work out by hand, a model with one mistake.
-
-The same student gets the same, whenever and wherever it is made.
-"""
+"""Each student's own sizes, sheet, and model with one mistake: always the same for the same student."""
 
 import ast
 import contextlib
@@ -24,6 +21,8 @@ import numpy as np
 
 TASK = "10_find_and_mend"
 PARTS = "02_cross_entropy", "03_layer_norm", "04_residual_block", "05_embedding", "06_attention"
+
+
 def generator_of(student: str, what: str) -> np.random.Generator:
     """The random numbers of a student, for one purpose"""
     return np.random.default_rng(list(hashlib.sha256(f"{what} {student}".encode()).digest()))

@@ -1,22 +1,10 @@
-"""Grades as others read them: a table, JSON, and Gradescope's results.json."""
+"""Grades as other programs read them: JSON, and Gradescope's results.json."""
 
 import json
 from dataclasses import asdict
 
 from mini_tf.files import PathLike, write_text
 from mini_tf.teaching.grading import Grades
-
-from rich.table import Column, Table
-
-
-def table(grades: Grades) -> Table:
-    """A row for each file: its points, and the parts that are not right yet"""
-    found = Table("", Column("points", justify="right"), "not yet", box=None)
-    for file in grades.files:
-        missing = ", ".join(part.name for part in file.parts if not part.points)
-        found.add_row(file.task, f"{file.points} of {len(file.parts)}", missing or "–")
-    found.add_row("all", f"{grades.points} of {grades.most}", "", style="bold")
-    return found
 
 
 def write_json(grades: Grades, path: PathLike) -> None:

@@ -3,18 +3,20 @@
     with Remote(path, exercise=True) as student:
         y, backward = student["softmax"](z)              # z goes there, y comes back; backward is a function there
         dz = backward(dy)
-
-What comes back are numbers, texts, arrays and lists of these, whatever the other process does. It is given SECONDS for
-each answer and MEMORY bytes; where the system has no limits of memory (Windows), only the seconds.
 """
 
 import ast
 import json
+import os
+import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partialmethod
 from pathlib import Path
 from types import TracebackType
@@ -28,8 +30,12 @@ import numpy as np
 SECONDS, IN_ALL, MEMORY = 20.0, 120, 3 << 30             # of an answer; of the processor; bytes
 PACKAGE = Path(__file__).parent.parent
 SHARED = "_common.py", "_expect.py", "_drawing"          # of the labs' folder: what all labs use
-FORBIDDEN = {"ctypes", "_ctypes", "subprocess", "_posixsubprocess", "socket", "multiprocessing", "importlib", "inspect"}
-EXERCISE_MODULES = ["numpy", "math", *sorted(sys.stdlib_module_names - FORBIDDEN)]
+FOR_EXERCISES = (
+    "import array, bisect, cmath, collections, contextlib, copy, dataclasses, datetime, decimal, enum, fractions, "
+    "functools, heapq, itertools, json, math, numbers, operator, pathlib, pprint, random, re, statistics, string, "
+    "tempfile, textwrap, time, typing, numpy.fft, numpy.linalg, numpy.polynomial, numpy.random, numpy.testing"
+)
+LARGEST = 1 << 20        # bytes of a file
 
 
 class Failed(Exception):
@@ -37,14 +43,15 @@ class Failed(Exception):
 
 
 class Remote:
-    """The functions of a student's file. exercise: it may import NumPy and Python's library only, and all of it runs;
-    else it is a lab, of which the imports and definitions run. Raises Failed, also from each call.
-    """
+    """The functions of a student's file, an exercise or a lab; of a lab the definitions run. Calls may raise Failed."""
 
     def __init__(self, path: Path, exercise: bool, seconds: float = SECONDS):
-        self.path, self.exercise, self.seconds = path.resolve(), exercise, seconds
+        self.path, self.exercise, self.seconds = path.absolute(), exercise, seconds
+        self.until = time.monotonic() + 15 * seconds     # for all answers together
 
     def __enter__(self) -> Self:
+        if self.path.is_symlink() or not self.path.is_file() or self.path.stat().st_size > LARGEST:
+            raise Failed(f"{self.path.name} is no plain file of at most {LARGEST:,} bytes")
         self.scratch = tempfile.TemporaryDirectory()
         labs = labs_folder()
         readable = [sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"),
@@ -56,8 +63,8 @@ class Remote:
         settings = {
             "file": str(self.path), "name": f"handed_in_{self.path.stem}", "whole": self.exercise,
             "path": [] if self.exercise else [str(labs), str(PACKAGE.parent)], "readable": readable, "hidden": hidden,
-            "scratch": self.scratch.name, "modules": EXERCISE_MODULES if self.exercise else None,
-            "memory": MEMORY, "seconds": IN_ALL, "before": "" if self.exercise else _imports(labs / self.path.name),
+            "scratch": self.scratch.name, "closed": self.exercise, "memory": MEMORY, "seconds": IN_ALL,
+            "before": FOR_EXERCISES if self.exercise else _imports(labs / self.path.name),
         }  # fmt: skip
         self.command = [sys.executable, "-I", worker.__file__, json.dumps(settings)]
         self.environment = {"TMPDIR": self.scratch.name, "HOME": self.scratch.name, "MPLBACKEND": "agg",
@@ -93,18 +100,41 @@ class _Process:
         self.lock.acquire()
         self.process = subprocess.Popen(
             remote.command, cwd=remote.scratch.name, env=remote.environment, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         self.messages = worker.Messages(cast(BinaryIO, self.process.stdout), cast(BinaryIO, self.process.stdin))
         try:
-            self.answer()
+            self.in_time(self.answer)
         except Failed:
             self.end()
             raise
 
     def end(self) -> None:
+        """End it, and what it has started."""
+        with suppress(OSError, AttributeError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
-        self.process.communicate()
+        for stream in (self.messages.reading, self.messages.writing):
+            with suppress(OSError):
+                stream.close()
+        self.process.wait()
+
+    def in_time(self, work: Callable[[], Any]) -> Any:
+        """What work() returns, all that is said in between included, or Failed after so many seconds"""
+        seconds = min(self.seconds, self.remote.until - time.monotonic())
+        timer = threading.Timer(max(seconds, 0), self.process.kill)
+        timer.start()
+        try:
+            return work()
+        except Failed:
+            raise
+        except Exception as error:                       # whatever it has written
+            if not timer.is_alive():
+                raise Failed(f"it took more than {self.seconds:g} seconds, or {15 * self.seconds:g} in all") from None
+            ended = isinstance(error, (EOFError, OSError)) and "its process ended: an exit, out of memory, or a crash"
+            raise Failed(ended or f"its answer cannot be read: {type(error).__name__}") from None
+        finally:
+            timer.cancel()
 
     def request(
         self, what: dict[str, Any], arguments: tuple[Any, ...] = (), options: dict[str, Any] | None = None
@@ -113,17 +143,15 @@ class _Process:
         if options is not None:
             what = what | {"arguments": worker.encoded(arguments, self.kept, pickled=True),
                            "options": worker.encoded(options, self.kept, pickled=True)}      # fmt: skip
-        try:
+
+        def exchange() -> Any:
             self.messages.send(what)
-        except OSError:
-            raise Failed("its process has ended") from None
-        answer = self.answer()
-        try:
+            answer = self.answer()
             for name, array in answer.get("changed", ()):
                 (arguments[name] if isinstance(name, int) else (options or {})[name])[...] = self.read(array)
             return self.read(answer["result"])
-        except Exception as error:
-            raise Failed(f"its answer cannot be read: {error}") from None
+
+        return self.in_time(exchange)
 
     def read(self, message: Any) -> Any:
         """The value of a message from there, in which no pickle is read"""
@@ -134,32 +162,18 @@ class _Process:
 
     def answer(self) -> dict[str, Any]:
         """Its next answer, once what it asks in between is answered"""
-        while True:
-            timer = threading.Timer(self.seconds, self.process.kill)
-            timer.start()
-            try:
-                message = self.messages.receive()
-            except EOFError:
-                too_long = not timer.is_alive()
-                raise Failed(f"it took more than {self.seconds:g} seconds" if too_long else
-                             "its process ended: by exit, out of memory, or by a crash") from None       # fmt: skip
-            except Exception as error:                   # whatever it has written
-                raise Failed(f"its answer cannot be read: {error}") from None
-            finally:
-                timer.cancel()
-            if "ask" not in message:
-                break
+        while "ask" in (message := self.messages.receive()):
             self.messages.send(self._asked(message))
         if "error" in message:
-            raise Failed(str(message["error"]))
+            raise Failed(str(message["error"])[:500])
         return message
 
     def _asked(self, message: dict[str, Any]) -> dict[str, Any]:
         """The answer to a call of a function that it was given, or about an attribute of an object"""
         try:
             f, name = self.kept[message["ask"]], message["attribute"]
-            if name.startswith("_"):
-                raise ValueError(f"{name} is private")
+            if name.startswith("_") or (name and type(f).__module__.partition(".")[0] not in ("_blanks", "types")):
+                raise AttributeError(f"{name} is not for students")
             arguments, options = self.read(message["arguments"]), self.read(message["options"])
             before = worker.copies(arguments, options)
             result = getattr(f, name) if name else f(*arguments, **options)
@@ -171,8 +185,10 @@ class _Process:
 class There(worker.StandIn):
     """A function, a class or an object of the student's: calls, attributes and arithmetic happen in its process.
 
-    process: the one that has it; None for a name of the file, which every process has
+    process: the one that has it; None for a name of the file, which every process has;  right: the lab's own
     """
+
+    right: Any = None
 
     def __init__(self, remote: Remote, process: _Process | None, what: dict[str, Any], name: str):
         self._remote, self._of, self._what, self.__name__ = remote, process, what, name

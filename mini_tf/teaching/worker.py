@@ -2,9 +2,8 @@
 
     python -I worker.py SETTINGS                         SETTINGS: `Remote`'s, as JSON; requests come by standard input
 
-What is right stays in the process that asks: here arrive arguments, and from here go results, as JSON, in which
-nothing can hide. This file imports nothing of mini_tf, which the exercises forbid. An audit hook, which Python never
-takes back, refuses other files, other processes, the network and forbidden modules; see `guard`.
+What is right stays in the process that asks: here arrive arguments, and from here go results, as JSON. An audit hook,
+which Python never takes back, refuses other files and processes, the network, and other modules; see `guard`.
 """
 
 import ast
@@ -12,6 +11,7 @@ import base64
 import json
 import os
 import pickle
+import signal
 import struct
 import sys
 import traceback
@@ -23,13 +23,15 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-LARGEST = 1 << 26        # bytes of a message
+LARGEST = 1 << 24        # bytes of a message
 KINDS = "biufcSU"        # of dtypes that are sent
 KEPT = ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef
 REFUSED = (              # audit events, https://docs.python.org/3/library/audit_events.html, that begin so,
-    "os.", "subprocess.", "socket.", "ctypes.", "shutil.", "gc.", "sys._", "mmap.", "signal.", "winreg.", "_winapi.",
+    "os.", "subprocess.", "socket.", "ctypes.", "shutil.", "gc.", "sys._", "mmap.", "signal.", "resource.", "winreg.",
 )  # fmt: skip
-ALLOWED = "os.listdir", "os.scandir", "os.putenv"        # but for these, of which imports need two
+ALLOWED = "os.listdir", "os.scandir", "os.putenv", "os.unsetenv", "sys._getframe"        # but for these
+DANGEROUS = "ctypes", "subprocess", "posixsubprocess", "socket", "multiprocessing", "resource", "imp", "readline"
+UNHEARD = "pidfd_open", "pidfd_send_signal", "setpriority", "mknod", "mkfifo", "memfd_create"
 
 
 class Messages:
@@ -62,10 +64,7 @@ class StandIn:
 
 
 def encoded(value: Any, kept: list[Any], pickled: bool = False) -> Any:
-    """A value as JSON. What is no number, text, array, or list of these is kept here, and goes as its number in `kept`.
-
-    pickled: functions aside, it goes as a pickle if it can
-    """
+    """A value as JSON. What is no number, text, array, or list of these is kept, or `pickled` if it can be."""
     if isinstance(value, StandIn):
         return {"yours": value.number}
     if value is None or type(value) in (bool, int, float, str):
@@ -89,10 +88,7 @@ def encoded(value: Any, kept: list[Any], pickled: bool = False) -> Any:
 
 
 def decoded(message: Any, kept: list[Any], stand_in: Callable[[int], Any], pickled: bool = False) -> Any:
-    """The value of a message. kept: what this process has; stand_in(number): for what the other one has kept
-
-    pickled: pickles are read, which only the worker may do
-    """
+    """The value of a message. stand_in(number): for what the other process has kept; pickled: only the worker may"""
     if not isinstance(message, dict):
         return message
     ((kind, inside),) = message.items()
@@ -128,48 +124,54 @@ def changed(before: dict[int | str, tuple[Any, Any]]) -> list[list[Any]]:
 # What the student's code may do ---------------------------------------------------------------------------------------
 
 
-def guard(readable: list[str], hidden: list[str], scratch: str, modules: list[str] | None) -> None:
-    """From now on, refuse everything that is not needed to compute. It cannot be undone.
+def guard(settings: dict[str, Any], channel: int) -> None:
+    """From now on, whoever does what is not needed to compute ends this process, and the reason is sent. For good.
 
-    readable   folders and files that may be read, but for what is in `hidden`;  scratch: the folder that may be written
-    modules    top-level names that may be imported; None for any
+    readable: what may be read, but for `hidden`; scratch: what may be written; closed: nothing new may be imported
     """
     write, here = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, os.getcwd()
-    deny, kinds, refused, allowed = PermissionError, (str, bytes), REFUSED, ALLOWED
+    refused, allowed, is_closed = REFUSED, ALLOWED, settings["closed"]
+    kind_of, fspath, say, end, json_of, pack = type, os.fsdecode, os.write, os._exit, json.dumps, struct.pack
+
+    def refuse(words):                                   # an exception would hand over its frames
+        text = json_of({"error": f"{words} here"}).encode()
+        say(channel, pack("<I", len(text)) + text)
+        end(1)
 
     def normal(path):                                    # with methods of str alone, which nobody can replace
-        path = path.decode("utf-8", "surrogateescape") if type(path) is bytes else path
         parts = []
         for part in (path if path[:1] == "/" or path[1:2] == ":" else f"{here}/{path}").replace("\\", "/").split("/"):
             if part == "..":
                 parts[-1:] = []
             elif part not in ("", "."):
                 parts.append(part)
-        return "/".join(parts)
+        return "/".join(parts) + "/"
 
-    def inside(path, folders):
-        return any((path + "/").startswith(folder + "/") for folder in folders)
-
-    readable, hidden, scratch_of = [*map(normal, readable)], [*map(normal, hidden)], [normal(scratch)]
+    readable, hidden = (tuple(map(normal, settings[name])) for name in ("readable", "hidden"))
+    scratch = normal(settings["scratch"])
 
     def hook(event, arguments):
         if event == "open":
-            path, _, flags = arguments
-            if type(path) is int:                        # a stream that is open already
+            path, mode, flags = arguments
+            if kind_of(path) is int:                     # a stream that is open already
                 return
-            if type(path) not in kinds:
-                raise deny("this file may not be opened here")
-            path = normal(path)
-            may_be_read = inside(path, readable) and not inside(path, hidden)
-            if not inside(path, scratch_of) and ((flags or 0) & write or not may_be_read):
-                raise deny(f"{path.rpartition('/')[2]} may not be opened here")
-        elif event == "import" and modules is not None:
-            name = arguments[0].partition(".")[0]
-            if name not in modules:
-                raise ImportError(f"{name} may not be imported here, only NumPy and Python's own modules")
+            path = fspath(path)
+            place, name = normal(path), path[-60:]
+            is_beside = mode is None and path[:1] != "/" and path[1:2] != ":"            # of another folder: dir_fd
+            may_be_read = place.startswith(readable) and not place.startswith(hidden) and not (flags or 0) & write
+            if is_beside or not (place.startswith(scratch) or may_be_read):
+                refuse(f"{name} may not be opened")
+        elif event == "import" and is_closed:            # of what has not been imported beforehand
+            refuse(f"{arguments[0]} may not be imported, only NumPy and some of Python's own modules")
         elif event.startswith(refused) and event not in allowed:
-            raise deny(f"{event} is not allowed here")
+            refuse(f"{event} is not allowed")
 
+    for module in (os, signal, sys.modules["posix" if os.name == "posix" else "nt"]):    # what no audit event tells of
+        for name in UNHEARD:
+            if hasattr(module, name):
+                delattr(module, name)
+    for name in [name for name in sys.modules if settings["closed"] and name.lstrip("_").startswith(DANGEROUS)]:
+        del sys.modules[name]
     sys.addaudithook(hook)
 
 
@@ -204,12 +206,9 @@ class Worker:
         self.messages, self.module, self.file, self.kept = messages, module, file, list[Any]()
 
     def serve(self) -> None:
-        while True:
-            try:
-                request = self.messages.receive()
-            except EOFError:
-                return
-            self.answer(request)
+        with suppress(EOFError):
+            while True:
+                self.answer(self.messages.receive())
 
     def answer(self, request: dict[str, Any]) -> None:
         try:
@@ -259,12 +258,15 @@ class Asked(StandIn):
         return self._worker.ask(self.number, "", arguments, options)
 
     def __getattr__(self, name: str) -> Any:
-        return self._worker.ask(self.number, name, (), {})
+        try:
+            return self._worker.ask(self.number, name, (), {})
+        except RuntimeError as error:
+            raise AttributeError(str(error)) from None
 
 
 def where(error: BaseException, file: str) -> dict[str, str]:
     """{"error": what was raised, and in which line of the student's file}"""
-    lines = [one.lineno for one in traceback.extract_tb(error.__traceback__) if one.filename == file]
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
     line = f"line {lines[-1]}: " if lines else f"line {error.lineno}: " if isinstance(error, SyntaxError) else ""
     return {"error": f"{line}{type(error).__name__}: {error}"[:500]}
 
@@ -280,7 +282,7 @@ def main() -> None:
     with open(settings["file"], encoding="utf-8", errors="replace") as file:
         text = file.read()
     limit(settings["memory"], settings["seconds"])
-    guard(settings["readable"], settings["hidden"], settings["scratch"], settings["modules"])
+    guard(settings, messages.writing.fileno())
     try:
         module = loaded(text, settings)
     except BaseException as error:

@@ -88,6 +88,15 @@ CHEATS = {
     "answers NaN": "dz = np.full_like(z, np.nan)",
     "answers with what breaks when read": "dz = type('dz', (), {'__reduce__': lambda self: (print, ('cheated',))})()",
     "patches the guard": "import sys\nsys.addaudithook = None\nsys.modules['__main__'].guard = None\nsys.modules['__main__'].REFUSED = ()\ndz = eval(open('/etc/passwd').read())",
+    "reads the guard's lists in a traceback": f"import sys\ntry:\n    open('/etc/passwd')\nexcept PermissionError as error:\n    at = error.__traceback__\n    while at.tb_next:\n        at = at.tb_next\n    at.tb_frame.f_locals['hidden'] = ()\ndz = eval(open({str(EXERCISES / 'solutions' / '01_softmax.py')!r}).read())",
+    "loads an extension": "import sys, _imp\ndz = _imp.create_dynamic(sys.modules['_frozen_importlib'].ModuleSpec('math._posixsubprocess', None, origin='x'))",
+    "reads by readline": f"import readline\nreadline.read_history_file({str(EXERCISES / 'solutions' / '01_softmax.py')!r})\ndz = dy",
+    "reads beside an open folder": "import os\nfolder = os.open(os.getcwd(), os.O_RDONLY)\nos.open('../../etc/passwd', os.O_RDONLY, dir_fd=folder)\ndz = dy",
+    "limits the grader": "import os, resource\nresource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (3, 3))\ndz = dy",
+    "answers with text": "dz = np.full(z.shape, 'abc')",
+    "answers with complex numbers": f"{RIGHT}\ndz = dz + 1j",
+    "tells a long story": "raise ValueError('A' * 10**8)",
+    "answers too much": "dz = np.zeros(10**7)",
     "writes answers of its own": "import os\nfor stream in range(3, 20):\n    try:\n        os.write(stream, b'\\x02\\x00\\x00\\x00{}')\n    except OSError:\n        pass\ndz = 0 * dy",
 }  # fmt: skip
 
@@ -98,9 +107,34 @@ def test_cheats_get_nothing(cheat, tmp_path):
     grades = grade(handed_in(tmp_path, filled(CHEATS[cheat])), seconds=2)
     assert (grades.points, grades.most) == (0, 1)
     assert grades.files[0].words
+    assert len(grades.files[0].words) < 3000
     assert not list(tmp_path.rglob("cheated"))
     assert not (Path(__file__).parent / "cheated").exists()
     assert {path: path.stat().st_mtime_ns for path in EXERCISES.rglob("*.py")} == before
+
+
+def test_links_and_large_files_are_no_hand_in(tmp_path):
+    (tmp_path / "01_softmax.py").symlink_to(EXERCISES / "solutions" / "01_softmax.py")
+    grades = grade(tmp_path)
+    assert grades.points == 0
+    assert "no plain file" in grades.files[0].words
+    (tmp_path / "01_softmax.py").unlink()
+    assert grade(handed_in(tmp_path, SOFTMAX + "#" * (1 << 20))).points == 0
+
+
+def test_no_code_of_a_terminal_comes_through(tmp_path):
+    grades = grade(handed_in(tmp_path, filled("raise ValueError('\\x1b[8m hidden \\ud800')")))
+    assert "ValueError: [8m hidden" in grades.files[0].words
+    records.write_json(grades, tmp_path / "grades.json")
+
+
+def test_in_a_lab_a_function_that_returns_a_constant_gets_nothing(tmp_path):
+    lab = labs_folder() / "04b_attention_from_nothing.py"
+    text = re.sub(r"(?m)^def (\w+)\(.*\):$", r"def \1(*inputs):\n    return 1.0, lambda dy=1.0: "
+                  r"tuple(0 * x for x in inputs if getattr(x, 'dtype', None) == float)", lab.read_text(encoding="utf-8"))
+    grades = grade(handed_in(tmp_path, text, lab.stem))
+    assert (grades.points, grades.most) == (0, 5)
+    assert "y, which the lab computes, has been changed" in grades.files[0].parts[0].words
 
 
 def test_a_changed_forward_gets_nothing(tmp_path):
