@@ -33,6 +33,7 @@ def data_of(path):
     return json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', path.read_text(encoding="utf-8"), re.S)[1])
 
 
+@pytest.mark.exhaustive
 def test_a_small_model_is_trained_and_explored(mini_tf, corpus, tmp_path):
     code, out, err = mini_tf("explore", "--corpus", corpus, "--text", "the cat sat on the mat")
     assert (code, err) == (0, "")

@@ -7,7 +7,7 @@ from tests.reader import lab_output
 
 import pytest
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.exhaustive]
 
 counting = lab_output("01_counting_words", ["01_weather", "01_bigram_table", "01_sparsity"])
 smoothing = lab_output("01b_smoothing", ["01_kneser_ney", "01_smoothing", "01_reciting"])

@@ -8,7 +8,7 @@ from tests.reader import lab_output
 
 import pytest
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.exhaustive]
 
 by_hand = lab_output("02_fixed_window", ["02_one_hot", "02_softmax_layer", "02_compositions"])
 trained = lab_output("02b_window_on_shakespeare", ["02_training", "02_windows", "02_word_vectors"])

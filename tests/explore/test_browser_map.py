@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 pytestmark = pytest.mark.browser
+MORE = pytest.mark.exhaustive
 
 
 @pytest.fixture
@@ -152,7 +153,7 @@ def test_a_link_leads_to_a_step(opened, exploration, tmp_path):
     page.wait_for_function("document.getElementById('story-title').textContent.startsWith('2 of')")
 
 
-@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+@pytest.mark.parametrize("motion", ["reduce", pytest.param("no-preference", marks=MORE)])
 def test_the_step_plays(opened, exploration, motion):
     page = opened(exploration, reduced_motion=motion)
     seen = page.evaluate("""() => {
@@ -180,10 +181,7 @@ def test_an_op_has_a_map_and_no_story(opened):
     assert not page.evaluate("storyExists()")
 
 
-MORE = pytest.mark.exhaustive
-
-
-@pytest.mark.parametrize("size", [(420, 800), pytest.param((800, 1100), marks=MORE), pytest.param((1024, 768), marks=MORE), (1280, 800)])
+@pytest.mark.parametrize("size", [(420, 800), pytest.param((800, 1100), marks=MORE), pytest.param((1024, 768), marks=MORE), pytest.param((1280, 800), marks=MORE)])
 def test_nothing_runs_off(opened, exploration, size):
     page = opened(exploration, viewport=dict(zip(("width", "height"), size)))
     for view in ("map", "lines"):
@@ -212,7 +210,7 @@ def test_everything_has_a_name_for_a_screen_reader(mapped):
     assert order == sorted(order)                        # from the words up
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=MORE), "dark"])
 def test_what_is_written_can_be_read(opened, exploration, scheme):
     """Contrast of at least 4.5 (WCAG AA), of the map's texts on their blocks, and of the page's soft text."""
     page = opened(exploration, color_scheme=scheme)

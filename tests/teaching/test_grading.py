@@ -11,6 +11,7 @@ from mini_tf.handout import labs_folder
 from mini_tf.teaching import records
 from mini_tf.teaching.grading import grade
 from mini_tf.teaching.remote import Failed, Remote
+from tests.cases import cases
 
 import numpy as np
 import pytest
@@ -101,7 +102,11 @@ CHEATS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("cheat", CHEATS)
+SHORT = {"reads the solution", "imports the ops", "measures the slopes", "ends at once", "goes on for ever", "answers NaN",
+         "reads the guard's lists in a traceback", "loads an extension", "answers with text"}            # fmt: skip
+
+
+@pytest.mark.parametrize("cheat", cases(sorted(SHORT), sorted(CHEATS.keys() - SHORT)))
 def test_cheats_get_nothing(cheat, tmp_path):
     before = {path: path.stat().st_mtime_ns for path in EXERCISES.rglob("*.py")}
     grades = grade(handed_in(tmp_path, filled(CHEATS[cheat])), seconds=2)

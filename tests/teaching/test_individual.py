@@ -43,6 +43,7 @@ def test_another_student_gets_another():
     assert len(mistakes) > 8
 
 
+@pytest.mark.exhaustive
 def test_starters_get_nothing_and_solutions_all(copies):
     student, teacher = copies
     grades = grade(student / "exercises", student="mia")

@@ -3,6 +3,7 @@
 from mini_tf.gradcheck import judge
 
 import numpy as np
+import pytest
 
 from . import check, normal, verdicts
 
@@ -44,6 +45,7 @@ def lossFun(inputs, targets, hprev):
     return loss, dWxh, dWhh, dWhy, dbh, dby, hs[len(inputs) - 1]
 
 
+@pytest.mark.exhaustive
 def test_min_char_rnn():
     names = ["Wxh", "Whh", "Why", "bh", "by"]
     before = Wxh.copy()
