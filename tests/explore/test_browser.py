@@ -48,6 +48,7 @@ def test_every_line_can_be_reached_by_key(explorer, exploration):
     assert explorer.inner_text("#stack .phase") == "forward"
 
 
+@pytest.mark.exhaustive
 def test_lines_that_hand_on_an_array_can_be_left_out(explorer):
     """With the box ticked, as at first, → visits every array of the backward once."""
     seen = explorer.evaluate("""() => {

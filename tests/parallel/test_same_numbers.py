@@ -30,7 +30,7 @@ def trained(tmp_path_factory):
     return Trained()
 
 
-SEVERAL = pytest.mark.parametrize(("n", "options"), cases(RUNS[3:], RUNS[1:3]))
+SEVERAL = pytest.mark.parametrize(("n", "options"), cases(RUNS[1:2], RUNS[2:]))
 
 
 def columns(folder, name):
