@@ -99,15 +99,14 @@ def find(tree, name):
 
 
 def make(folder):
-    """Put the labs and exercises into a new or an empty folder, with blanks."""
+    """Put the labs and exercises into a new or an empty folder, with blanks. Returns the two lists of their files."""
     hand_out(folder)
     labs = sorted(Path(folder).glob("[01]*.py"))
     solutions = sorted(Path(folder).glob("exercises/solutions/*.py"))
     sources = {lab: lab for lab in labs} | {one.parent.parent / one.name: one for one in solutions}
     for path, source in sources.items():
         write_text(path, with_blanks(source.read_text(encoding="utf-8"), path.name, blanks_of(path)))
-    print(f"{len(labs)} labs and {len(solutions)} exercises are in {folder}. Fill the first lab's blanks, then ask:")
-    print(f"  python {quoted(str(Path(folder) / 'student.py'))} check {quoted(str(labs[0]))}")
+    return labs, solutions
 
 
 def parse(path):
@@ -159,7 +158,10 @@ def main():
     arguments = parser.parse_args()
     try:
         if arguments.command == "make":
-            make(arguments.folder)
+            labs, exercises = make(arguments.folder)
+            print(f"{len(labs)} labs and {len(exercises)} exercises are in {arguments.folder}. Fill the first lab's "
+                  "blanks, then ask:")                   # fmt: skip
+            print(f"  python {quoted(str(Path(arguments.folder) / 'student.py'))} check {quoted(str(labs[0]))}")
         elif not check(arguments.lab):
             sys.exit(1)
     except UserError as error:

@@ -10,16 +10,13 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from mini_tf import ops
 from mini_tf.explore.arrays import Store
 from mini_tf.explore.recording import Frame, Line, Named, Recorder, own_nodes
 from mini_tf.layers import Layer, MultiHeadAttention, Trunk
 from mini_tf.places import is_theirs
 
-OPS = Path(ops.__file__).parent
 GIVEN = -1               # in an edge: from the arguments of the block around it, instead of a block inside it
 SHAPE = "shape", "dtype", "ndim", "size"
 MOST_LINES = 40          # of a function whose lines are drawn as blocks
@@ -113,7 +110,7 @@ class _Finder:
     def _is_block(self, frame: Frame, owner: Any) -> bool:
         if isinstance(frame.owner, Layer):
             return frame.owner is not owner and type(frame.owner) is not Trunk
-        is_op = Path(frame.sheet.path).parent == OPS and frame.written.outer is None
+        is_op = frame.sheet.is_op and frame.written.outer is None
         return (is_op or is_theirs(frame.sheet.path)) and bool(self.backwards.get(frame))
 
     def _block(self, frame: Frame) -> Block:

@@ -78,7 +78,7 @@ class PageData:
         ]  # fmt: skip
         flow = dataflow(recorder, self.store, shown, names).data()
         for line in recorder.lines:
-            if line.error or any(isinstance(ref, int) for _, ref, _ in line.made):
+            if line.is_needed:
                 self.needed.setdefault(line.frame.sheet.path, set()).update(range(line.first, line.last + 1))
         failed = next((line.error for line in recorder.lines if line.error), "") if recorder.error else ""
         return {"label": label, "frames": frames, "lines": lines, "map": flow, "stopped": failed} | more
@@ -96,7 +96,7 @@ class PageData:
         """The numbers of the calls that made an array, or failed, and of the calls around them"""
         shown: set[int] = set()
         for line in recorder.lines:
-            if line.error or any(isinstance(ref, int) for _, ref, _ in line.made):
+            if line.is_needed:
                 frame: Frame | None = line.frame
                 while frame is not None and frame.number not in shown:
                     shown.add(frame.number)
@@ -113,7 +113,7 @@ class PageData:
                 "title": sheet.title, "file": sheet.file, "first": sheet.first, "formulas": sheet.formulas,
                 "text": sheet.text, "summary": sheet.summary,
                 "lines": _coloured(map(without_notes_to_tools, sheet.source)),
-                "op": Path(sheet.path).parent == ROOT / "ops",
+                "op": sheet.is_op,
             })  # fmt: skip
         return self.numbers[key]
 

@@ -81,6 +81,11 @@ class Line:
     made: list[Made]
     error: str = ""
 
+    @property
+    def is_needed(self) -> bool:
+        """It made an array, or failed."""
+        return bool(self.error) or any(isinstance(ref, int) for _, ref, _ in self.made)
+
 
 class Recorder:
     """Follows the functions for which follows(code) is true.

@@ -4,14 +4,17 @@ import ast
 import inspect
 import re
 from functools import cached_property
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from mini_tf import ops
 from mini_tf.explore.folding import folds
 from mini_tf.explore.formulas import explained
 from mini_tf.gradcheck.source import first_line, text_of
 from mini_tf.places import place
 
+OPS = Path(ops.__file__).parent
 FORWARD = "__call__", "forward", "fwd", "loss"
 FOUND: dict[tuple[str, CodeType], "WrittenCode | None"] = {}         # by file; None if its source cannot be had
 
@@ -21,6 +24,7 @@ class Sheet:
 
     title      "layer_norm", "MultiHeadAttention.across"
     file       relative, "mini_tf/ops/normalization.py";  first: the number of its first line in the file
+    is_op      it is in mini_tf/ops
     source     its lines
     summary    the first paragraph of its class's docstring, or of its own
     names      the names in it, and of attributes of self: {"x", "dx", "self.W"}
@@ -33,6 +37,7 @@ class Sheet:
         self.first = first_line(node)
         self.source = text.split("\n")[self.first - 1 : node.end_lineno]
         self.file = place(path, 0).rpartition(":")[0]
+        self.is_op = Path(path).parent == OPS
         name = getattr(node, "name", "lambda")
         self.title = name if owner is None else owner.name if name == "__call__" else f"{owner.name}.{name}"
         self.names, self.folds = _names(node), folds(node, text)

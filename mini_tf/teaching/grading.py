@@ -105,7 +105,8 @@ def _graded(task: str, right: Path, path: Path | None, seconds: float, student: 
     if task != TASK and not is_exercise:
         with student_module() as module:
             blanks = module.blanks_of(right)
-    names = _Case(f"{right}::{task[3:]}", 0).tensors if is_exercise else [blank.name for blank in blanks]
+    cases = [_Case(f"{right}::{task[3:]}", seed) for seed in range(SEEDS)] if is_exercise else []
+    names = cases[0].tensors if cases else [blank.name for blank in blanks]
     grades = FileGrade(task, [Grade(name, 0) for name in names or ("line", "mended")])
     try:
         if path is None:
@@ -113,7 +114,7 @@ def _graded(task: str, right: Path, path: Path | None, seconds: float, student: 
         if task == TASK:
             _judge_mended(grades, path, str(student), seconds)
         elif is_exercise:
-            _judge_exercise(grades, right, path, seconds)
+            _judge_exercise(grades, cases, path, seconds)
         else:
             _judge_lab(grades, blanks, right, path, seconds)
     except Exception as error:                           # whatever the student's code has led to
@@ -141,14 +142,13 @@ def _judge_mended(grades: FileGrade, path: Path, student: str, seconds: float) -
     grades.parts[1].words = f"{', '.join(wrong)}: still wrong" if wrong else ""
 
 
-def _judge_exercise(grades: FileGrade, solution: Path, path: Path, seconds: float) -> None:
-    name = grades.task[3:]
-    cases = [_Case(f"{solution}::{name}", seed) for seed in range(SEEDS)]
+def _judge_exercise(grades: FileGrade, cases: "Sequence[_Case]", path: Path, seconds: float) -> None:
     with Remote(path, True, seconds) as student:
-        right = [case.judged(student[name]) for case in cases]
+        function = student[grades.task[3:]]
+        right = [case.judged(function) for case in cases]
         for place, part in enumerate(grades.parts):
             part.points = int(all(of_case[place] for of_case in right))
-        grades.words = _words(student[name], cases[0], grades.points == len(grades.parts))
+        grades.words = _words(function, cases[0], grades.points == len(grades.parts))
 
 
 def _judge_lab(grades: FileGrade, blanks: Sequence[Any], lab: Path, path: Path, seconds: float) -> None:

@@ -4,7 +4,6 @@ import ast
 import contextlib
 import hashlib
 import importlib
-import io
 import re
 import shutil
 import tempfile
@@ -34,7 +33,7 @@ def hand_out_to(folder: PathLike, student: str | None, answers: bool = False) ->
     Raises UserError as `hand_out` does.
     """
     folder = Path(folder)
-    with student_module() as labs, contextlib.redirect_stdout(io.StringIO()):
+    with student_module() as labs:
         labs.make(folder)
     exercises, solutions = folder / "exercises", folder / "exercises" / "solutions"
     if student is None:

@@ -26,7 +26,7 @@ function partsOfBlock(block) {
     backward === null ? null : element("button", { type: "button", onclick: () => openLines(backward) }, "and backward"),
     block.blocks.length ? element("button", { type: "button", onclick: () => { toggleBlock(mapState.chosen); showBlock(); } }, mapState.open.has(mapState.chosen) ? "close it on the map" : "open it on the map") : null));
   if (isLine) parts.push(element("pre", {}, block.detail));
-  else parts.push(formulasOf(page.sheets[frame.sheet]) || element("p", {}, sentenceOf(page.sheets[frame.sheet])));
+  else parts.push(formulasOf(page.sheets[frame.sheet]) || element("p", {}, page.sheets[frame.sheet].summary));
   const happens = whatHappens(block);
   parts.push(flowTable(block));
   if (happens) parts.push(element("p", {}, element("b", {}, "Going back: "), `the gradient${block.dy === undefined || normOf(block.dy) === null ? "" : ` comes in with size ${written(normOf(block.dy), 3)}, and`} ${happens.startsWith("‖") ? `leaves as ${happens}` : happens}.`));
@@ -34,11 +34,6 @@ function partsOfBlock(block) {
   const without = block.blocks.filter((inner) => inner.line !== undefined && normOf(inner.dy) === null).map((inner) => inner.name);
   if (without.length) parts.push(element("p", { class: "soft" }, `On the map, no orange arrow leads through ${without.join(", ")}: this backward makes no gradient of ${without.length > 1 ? "them" : "it"} by ${without.length > 1 ? "themselves" : "itself"}.`));
   return parts;
-}
-
-/* The first lines of a docstring: what it computes. */
-function sentenceOf(sheet) {
-  return (sheet.summary || "").trim();
 }
 
 /* What a block takes, its parameters and what it gives, each with its gradient. */
@@ -49,9 +44,9 @@ function flowTable(block) {
     const back = typeof gradient === "number" ? gradient : null;
     table.append(element("tr", {}, element("th", { scope: "row" }, what, " ", element("code", {}, name)), element("td", {}, sizeButton(name, ref, false)), element("td", {}, back === null ? "–" : sizeButton(`d${name}`, back, true))));
   };
-  for (const ref of (block.gives || []).slice(0, 3)) row("gives", block.line === undefined ? whoMade(ref, "y", false).name : block.name, ref, block.dy);
-  for (const [name, ref] of block.takes || []) row("takes", name, ref, (block.gradients || {})[name]);
-  for (const [name, ref, gradient] of block.parameters || []) row("has", name, ref, gradient);
+  for (const ref of block.gives.slice(0, 3)) row("gives", block.line === undefined ? whoMade(ref, "y", false).name : block.name, ref, block.dy);
+  for (const [name, ref] of block.takes) row("takes", name, ref, block.gradients[name]);
+  for (const [name, ref, gradient] of block.parameters) row("has", name, ref, gradient);
   return table;
 }
 

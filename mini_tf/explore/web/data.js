@@ -110,7 +110,15 @@ function recording() {
   return page.recordings[state.moment];
 }
 
+/* A block of the map, with what the page leaves out because it is empty; and so those inside it. */
+function complete(block) {
+  for (const list of ["takes", "gives", "parameters", "blocks", "edges"]) block[list] = block[list] || [];
+  block.gradients = block.gradients || {};
+  block.blocks.forEach(complete);
+}
+
 for (const rec of page.recordings) {
+  complete(rec.map);
   rec.frames.forEach((frame, number) => Object.assign(frame, { number, lines: [], inside: [], backwards: [] }));
   rec.lines.forEach((line, number) => {
     line.number = number;

@@ -15,24 +15,24 @@ function drawn(tag, attributes = {}, ...children) {
 }
 
 function blockAt(key) {
-  return key === null ? null : key.split("/").reduce((block, i) => (block && block.blocks ? block.blocks[i] : null), recording().map);
+  return key === null ? null : key.split("/").reduce((block, i) => block && block.blocks[i], recording().map);
 }
 
 /* [key, block] of every block, the outer ones first. */
 function allBlocks(block = recording().map, key = "") {
-  return (block.blocks || []).flatMap((inner, i) => {
+  return block.blocks.flatMap((inner, i) => {
     const own = key === "" ? String(i) : `${key}/${i}`;
     return [[own, inner], ...allBlocks(inner, own)];
   });
 }
 
 function isLayer(block) {
-  return (block.blocks || []).some((inner) => inner.line === undefined && (inner.blocks || []).length);
+  return block.blocks.some((inner) => inner.line === undefined && inner.blocks.length);
 }
 
 /* At first the outer blocks are open that are made of layers, if there are few of them; of a function, all but ops in ops. */
 function openAtFirst() {
-  const open = new Set(), outer = recording().map.blocks || [], layers = outer.filter(isLayer);
+  const open = new Set(), outer = recording().map.blocks, layers = outer.filter(isLayer);
   const few = layers.reduce((sum, block) => sum + block.blocks.length, outer.length) <= 16;
   if (page.kind === "function") outer.forEach((_, i) => open.add(String(i)));
   else outer.forEach((block, i) => { if (few && isLayer(block) && block.blocks.length > 1 && /^(layer|Encoder|Decoder)/.test(block.name)) open.add(String(i)); });
@@ -52,12 +52,11 @@ function widthsOf(sizes) {
 
 function buildMap() {
   const map = recording().map;
-  if (!map || !(map.blocks || []).length) return;
+  if (!map.blocks.length) return;
   if (mapState.open === null) mapState.open = openAtFirst();
   mapState.alternative = state.alternative;
-  const edges = [map, ...allBlocks().map(([, block]) => block)].flatMap((block) => block.edges || []);
+  const edges = [map, ...allBlocks().map(([, block]) => block)].flatMap((block) => block.edges);
   const up = widthsOf(edges.map(([, , , ref]) => normOf(ref) || 0)), down = widthsOf(edges.map((edge) => normOf(edge[4]) || 0));
-  for (const block of [map, ...allBlocks().map(([, one]) => one)]) Object.assign(block, { blocks: block.blocks || [], edges: block.edges || [] });
   const picture = pictureOfBlock(map, "", (key) => mapState.open.has(key)), wide = document.body.dataset.view === "map" && document.getElementById("map").clientWidth > 680;
   const side = wide ? LEFT : 12, head = wide ? 18 : 2, width = picture.width + side + (wide ? RIGHT : 12), height = picture.height + head + 22;
   const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Map of the blocks, from the input at the bottom to the result at the top" });
@@ -80,7 +79,7 @@ function drawSides(group, picture) {
   for (const { box } of mapState.pictures.values()) {
     const { block } = box, y = box.top + (box.height - THUMB.height) / 2;
     if (box.inside || box.crowded) continue;
-    const array = (block.gives || []).map((ref) => arrayOf(ref)).find(Boolean), down = block.line !== undefined && normOf(block.dy) === null ? null : sentDown(block);
+    const array = block.gives.map((ref) => arrayOf(ref)).find(Boolean), down = block.line !== undefined && normOf(block.dy) === null ? null : sentDown(block);
     if (array) group.append(smallPicture(array, left, y, "what it gives"));
     if (down) group.append(smallPicture(arrayOf(down[1]), right, y, `the gradient ${down[0]}`));
     group.append(noteBeside(other() && differs(block) ? howWrong(block) : whatHappens(block), says, y + 16));
@@ -93,9 +92,9 @@ function drawSides(group, picture) {
 
 /* [name, reference] of the gradient that a block sends down, or else of its parameters' */
 function sentDown(block) {
-  const given = (block.takes || []).find(([name]) => (block.gradients || {})[name] !== undefined);
+  const given = block.takes.find(([name]) => block.gradients[name] !== undefined);
   if (given) return [`d${given[0]}`, block.gradients[given[0]]];
-  const own = (block.parameters || []).find(([, , gradient]) => typeof gradient === "number");
+  const own = block.parameters.find(([, , gradient]) => typeof gradient === "number");
   return own ? [`d${own[0]}`, own[2]] : null;
 }
 
@@ -103,8 +102,8 @@ function sentDown(block) {
 function forksOf(picture, block, top, height) {
   const groups = Map.groupBy ? [...Map.groupBy(picture.arrows.filter((one) => typeof one.gradient === "number"), (one) => `${one.from} ${one.ref}`).values()] : [];
   return groups.filter((some) => some.length > 1).map((some) => {
-    const source = picture.boxes[some[0].from], [name] = (block.takes || []).find(([, ref]) => ref === some[0].ref) || [];
-    const together = source ? source.block.dy : (block.gradients || {})[name];
+    const source = picture.boxes[some[0].from], [name] = block.takes.find(([, ref]) => ref === some[0].ref) || [];
+    const together = source ? source.block.dy : block.gradients[name];
     return { y: top + (source ? source.y - BOX.gap / 2 : height - BOX.gap / 2), sizes: some.map((one) => normOf(one.gradient)), together: normOf(together) };
   });
 }
@@ -182,7 +181,7 @@ function whoMade(ref, name, back) {
 
 function drawBox(box, up, down) {
   const { block, inside, key } = box, isLine = block.line !== undefined, canOpen = block.blocks.length > 0;
-  const y = (block.gives || []).map((ref) => page.arrays[ref]).find(Boolean), shape = y ? `(${y.shape.join(", ")})` : "";
+  const y = block.gives.map((ref) => page.arrays[ref]).find(Boolean), shape = y ? `(${y.shape.join(", ")})` : "";
   const group = drawn("g", { class: `block${inside ? " open" : ""}${isLine || block.given ? " line-block" : ""}${kindOf(block)}`, transform: `translate(${box.x} ${box.y})`, "data-key": key });
   const label = [block.name, block.detail, shape].filter(Boolean).join(", ");
   const face = drawn("g", { role: "button", tabindex: 0, "aria-label": label, "aria-expanded": canOpen ? String(Boolean(inside)) : null, class: "face",
@@ -230,7 +229,7 @@ function chooseBlock(key, byHand = false) {
   const block = blockAt(key), again = mapState.chosen === key && byHand;
   const hasParts = block.blocks.some((inner) => inner.line === undefined && !inner.given);
   mapState.chosen = key;
-  if (byHand && !again && hasParts && !mapState.open.has(key)) mapState.open.add(key);
+  if (byHand && !again && hasParts) mapState.open.add(key);
   for (let outer = key; outer.includes("/"); ) { outer = outer.slice(0, outer.lastIndexOf("/")); mapState.open.add(outer); }
   buildMap();
   const { group } = mapState.pictures.get(key);

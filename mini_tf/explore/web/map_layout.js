@@ -18,7 +18,7 @@ function rowsOf(block) {
 function pictureOfBlock(block, key, isOpen) {
   const rows = rowsOf(block), count = block.blocks.length ? 1 + Math.max(...rows) : 0;
   const boxes = block.blocks.map((inner, i) => {
-    const own = key === "" ? String(i) : `${key}/${i}`, open = (inner.blocks || []).length > 0 && isOpen(own);
+    const own = key === "" ? String(i) : `${key}/${i}`, open = inner.blocks.length > 0 && isOpen(own);
     const inside = open ? pictureOfBlock(inner, own, isOpen) : null;
     const width = open ? Math.max(inside.width + 2 * BOX.pad, BOX.width) : BOX.width;
     const spine = open ? inside.spine + (width - inside.width) / 2 : width / 2;
@@ -63,7 +63,7 @@ function lanesOf(block, rows, inRow) {
 
 /* The blocks whose array the block around them gives. */
 function leaving(block) {
-  const found = block.blocks.map((inner, i) => i).filter((i) => (block.blocks[i].gives || []).some((ref) => (block.gives || []).includes(ref)));
+  const found = block.blocks.map((inner, i) => i).filter((i) => block.blocks[i].gives.some((ref) => block.gives.includes(ref)));
   return found.slice(-1);
 }
 

@@ -9,7 +9,7 @@ function blocksInOrder() {
 
 /* What the gradient does at a block, in a few words. */
 function whatHappens(block) {
-  const takes = (block.takes || []).filter(([name]) => (block.gradients || {})[name] !== undefined), into = normOf(block.dy);
+  const takes = block.takes.filter(([name]) => block.gradients[name] !== undefined), into = normOf(block.dy);
   if (block.line !== undefined && into === null) return "";
   const sizes = takes.map(([name]) => `‖d${name}‖ = ${written(normOf(block.gradients[name]), takes.length > 1 ? 2 : 3)}`);
   const zeros = takes.map(([name]) => arrayOf(block.gradients[name])).find((array) => array && array.zeros > 0.1 * sizeOf(array) && array.zeros < sizeOf(array));
@@ -32,12 +32,11 @@ function playMap() {
   svg.querySelectorAll(".lit-up, .lit-down").forEach((one) => one.classList.remove("lit-up", "lit-down"));
   const next = () => {
     if (!ticks.length) return stopMap();
-    const [way, key, block] = ticks.shift(), { group } = mapState.pictures.get(key), place = key.split("/").pop();
+    const [way, key, block] = ticks.shift(), { group } = mapState.pictures.get(key);
     svg.querySelectorAll(".now").forEach((one) => one.classList.remove("now"));
     group.classList.add(`lit-${way}`, "now");
-    for (const arrow of group.parentElement.querySelectorAll(`:scope > .arrow[data-to="${place}"]`)) arrow.classList.add(`lit-${way}`);
-    lightAround(group, way);
-    const y = (block.gives || []).map((ref) => page.arrays[ref]).find(Boolean);
+    lightArrows(group, way);
+    const y = block.gives.map((ref) => page.arrays[ref]).find(Boolean);
     says.textContent = way === "up" ? `forward: ${block.name}${y ? ` gives (${y.shape.join(", ")})` : ""}` : `backward: ${block.name} ${whatHappens(block)}`;
     group.scrollIntoView({ block: "nearest" });
     return undefined;
@@ -47,12 +46,11 @@ function playMap() {
   return next();
 }
 
-/* The arrows that enter and leave the open blocks around a block. */
-function lightAround(group, way) {
-  for (let outer = group.parentElement.closest(".block"); outer; outer = outer.parentElement.closest(".block")) {
-    const place = outer.dataset.key.split("/").pop();
-    outer.parentElement.querySelectorAll(`:scope > .arrow[data-to="${place}"]`).forEach((one) => one.classList.add(`lit-${way}`));
-    outer.querySelectorAll(":scope > g > .arrow:not([data-to])").forEach((one) => one.classList.add(`lit-${way}`));
+/* Light the arrows that enter a block; of the open blocks around it also those that leave them. */
+function lightArrows(group, way) {
+  for (let block = group; block; block = block.parentElement.closest(".block")) {
+    const place = block.dataset.key.split("/").pop(), leaving = block.querySelectorAll(":scope > g > .arrow:not([data-to])");
+    for (const arrow of [...block.parentElement.querySelectorAll(`:scope > .arrow[data-to="${place}"]`), ...leaving]) arrow.classList.add(`lit-${way}`);
   }
 }
 

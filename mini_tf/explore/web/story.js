@@ -3,7 +3,7 @@
 const storyState = { at: 0, steps: null };
 
 function storyExists() {
-  return page.kind === "model" && blocksLike(/^cross_entropy$/).some(([, loss]) => loss.gradients && loss.gradients.logits !== undefined);
+  return page.kind === "model" && blocksLike(/^cross_entropy$/).some(([, loss]) => loss.gradients.logits !== undefined);
 }
 
 /* The blocks of the whole map of these names or ops, the last in the forward first. */
@@ -38,12 +38,12 @@ function percent(share) {
    at least half as large. */
 function subject() {
   const [key, loss] = blocksLike(/^cross_entropy$/)[0] || [];
-  if (!storyExists()) return null;
+  if (!loss || loss.gradients.logits === undefined) return null;
   const targets = argumentsOf(recording().frames[loss.frame]).find((one) => one.name === "targets");
   const dlogits = arrayOf(loss.gradients.logits), ids = targets && arrayOf(targets.ref);
   if (!ids || !dlogits || dlogits.shape.length < 2) return null;
   const asked = Array.from(ids.values), classes = dlogits.shape[dlogits.shape.length - 1], counted = asked.filter((id) => id >= 0).length;
-  const probability = (row, j) => { const g = entryOfRows(dlogits, row, j, classes); return g === undefined ? undefined : counted * g + (asked[row] === j ? 1 : 0); };
+  const probability = (row, j) => { const g = valueAt(dlogits, entryAt(dlogits, row, j, classes)); return g === undefined ? undefined : counted * g + (asked[row] === j ? 1 : 0); };
   const labels = [page.labels.word, page.words].find((some) => some && Array.from(some).length === asked.length) || [];
   const rows = asked.map((id, row) => [row, id, id < 0 ? undefined : probability(row, id)]).filter(([, , p]) => p !== undefined);
   if (!rows.length) return null;
@@ -60,11 +60,6 @@ function ofWord({ words, row }, before = " for the vector of ") {
 /* True for an array with a row for each row that is followed, or for each word. */
 function hasRows(array, about) {
   return Boolean(array) && array.shape.length > 1 && array.shape[array.shape.length - 2] === about.rows;
-}
-
-/* The entry of an array (…, c) at a row of all its rows together, and a column. */
-function entryOfRows(array, row, j, classes) {
-  return valueAt(array, [...unflatten(row, array.shape.slice(0, -1)), j].slice(-array.shape.length)) === undefined ? undefined : valueAt(array, unflatten(row * classes + j, array.shape));
 }
 
 function wordOf(id) {
@@ -95,6 +90,7 @@ function stepOfProbability(about) {
     says: `The right ${thing}${where} is ${wordOf(id)}, and the model gives it a probability of ${percent(right)}; it gives ${percent(p)} to ${wordOf(wrong)}. The loss is −ln ${written(right, 3)} = ${written(-Math.log(right), 3)}${about.rows > 1 ? `, ${about.isLargest ? "the largest" : "one of the largest"} in this text` : ""}: let us follow what it sends back.` };
 }
 
+/* The index in an array (…, c) of a row of all its rows together, and a column. */
 function entryAt(array, row, j, classes) {
   return unflatten(row * classes + j, array.shape);
 }
@@ -109,7 +105,7 @@ function stepOfReadout(about) {
   const { dlogits, row } = about;
   const found = allBlocks().filter(([, block]) => block.name === "readout").pop();
   if (!found) return null;
-  const [key, block] = found, taken = block.takes[0], dx = arrayOf((block.gradients || {})[taken[0]]);
+  const [key, block] = found, taken = block.takes[0], dx = arrayOf(block.gradients[taken[0]]);
   if (!hasRows(dx, about)) return null;
   const width = dx.shape[dx.shape.length - 1], size = sizeOfRow(dx, row), zero = size === 0;
   return { title: "Through the readout", key, name: `d${taken[0]}`, ref: dx.ref, back: true, entry: entryOfRow(dx, row),
@@ -126,10 +122,10 @@ function stepOfNorm(about) {
   const { row } = about;
   const found = blocksLike(/^(layer_norm|rms_norm|LayerNorm|RMSNorm)$/)[0];
   if (!found) return null;
-  const [key, block] = found, frame = recording().frames[block.frame], dx = arrayOf((block.gradients || {}).x), dy = arrayOf(block.dy);
+  const [key, block] = found, frame = recording().frames[block.frame], dx = arrayOf(block.gradients.x), dy = arrayOf(block.dy);
   if (!hasRows(dx, about) || !dy || dy.norm === 0) return null;
   const came = sizeOfRow(dy, row), left = sizeOfRow(dx, row), isLayerNorm = /layer/i.test(page.sheets[frame.sheet].title);
-  const [, scale] = (block.parameters || []).find(([name]) => name === "gamma") || [], gamma = scale === undefined ? null : arrayOf(scale), spread = lookUp("r", frame, Infinity), r = spread && valuesOfRow(arrayOf(spread.ref), row)[0];
+  const [, scale] = block.parameters.find(([name]) => name === "gamma") || [], gamma = scale === undefined ? null : arrayOf(scale), spread = lookUp("r", frame, Infinity), r = spread && valuesOfRow(arrayOf(spread.ref), row)[0];
   const first = gamma ? `is multiplied by γ, here ${written(gamma.low, 3)} to ${written(gamma.high, 3)}, and ` : "", last = r ? `, 1/spread = ${written(r[1], 3)}` : ", 1/spread";
   return { title: isLayerNorm ? "Through a layer norm" : "Through an RMS norm", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row),
     says: `The gradient ${first}then loses what cannot matter: a norm ignores the length of its input${isLayerNorm ? " and its mean" : ""}, so what points along the input is taken out${isLayerNorm ? ", and the mean, so that its numbers add up to 0" : ""}. The rest is multiplied by r${last}: in all, this row's size goes from ${written(came, 3)} to ${written(left, 3)}, it ${left < came ? "shrinks" : "grows"}.` };
@@ -137,9 +133,9 @@ function stepOfNorm(about) {
 
 function stepOfFork(about) {
   const { row } = about;
-  const sums = allBlocks().filter(([, block]) => /^add( x|$)/.test(block.name) && (block.takes || []).length === 2).reverse();
+  const sums = allBlocks().filter(([, block]) => /^add( x|$)/.test(block.name) && block.takes.length === 2).reverse();
   if (!sums.length) return null;
-  const [key, block] = sums[0], [[skip], [branch]] = block.takes, one = arrayOf((block.gradients || {})[skip]), other = arrayOf((block.gradients || {})[branch]);
+  const [key, block] = sums[0], [[skip], [branch]] = block.takes, one = arrayOf(block.gradients[skip]), other = arrayOf(block.gradients[branch]);
   if (!hasRows(one, about) || !other || one.norm === 0) return null;
   const kept = sizeOfRow(one, row), into = sizeOfRow(other, row), width = other.shape[other.shape.length - 1], zeros = valuesOfRow(other, row).filter(([, value]) => value === 0).length;
   return { title: "The residual sum: the gradient splits", key, name: `d${branch}`, ref: other.ref, back: true, entry: entryOfRow(other, row),
@@ -148,7 +144,7 @@ function stepOfFork(about) {
 
 /* After the pooling each word has a gradient: from here on the one that gets the most is followed. */
 function stepOfPool(about) {
-  const found = blocksLike(/^mean_pool$/)[0], [key, block] = found || [], dx = block && arrayOf((block.gradients || {}).x);
+  const found = blocksLike(/^mean_pool$/)[0], [key, block] = found || [], dx = block && arrayOf(block.gradients.x);
   if (about.rows !== 1 || !dx || dx.shape.length !== 3 || dx.norm === 0) return null;
   const sizes = [...Array(dx.shape[1]).keys()].map((row) => [row, sizeOfRow(dx, row)]);
   Object.assign(about, { rows: dx.shape[1], words: page.words.length === dx.shape[1] ? page.words : [], row: largest(sizes)[0] });
@@ -201,8 +197,8 @@ function stepOfScores(about) {
 function stepOfPaths(about) {
   const { row } = about, found = attentionOf(about);
   if (!found) return null;
-  const key = found.key.slice(0, found.key.lastIndexOf("/")), block = blockAt(key), dx = arrayOf((block.gradients || {}).x), inside = block.blocks.filter((one) => /^(query|key|value)$/.test(one.name));
-  const paths = inside.map((one) => [one.name, arrayOf((one.gradients || {})[one.takes[0][0]])]).filter(([, array]) => hasRows(array, about));
+  const key = found.key.slice(0, found.key.lastIndexOf("/")), block = blockAt(key), dx = arrayOf(block.gradients.x), inside = block.blocks.filter((one) => /^(query|key|value)$/.test(one.name));
+  const paths = inside.map((one) => [one.name, arrayOf(one.gradients[one.takes[0][0]])]).filter(([, array]) => hasRows(array, about));
   if (!hasRows(dx, about) || paths.length < 3) return null;
   return { title: "Three ways back into one vector", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row),
     says: `The vector was used three times, as query, key and value, and where an array was used several times its gradients are added: ${paths.map(([name, array]) => `${written(sizeOfRow(array, row), 2)} by way of the ${name}`).join(", ")}. Together they are ${written(sizeOfRow(dx, row), 3)}, shorter than the three in a line because they point different ways; later words that looked at this one have added theirs, and the straight way of the residual sum joins below.` };
@@ -217,7 +213,7 @@ function stepOfVector(about) {
   const first = same && flow.length ? arrayOf(flow[0][1]) : null, others = first && first.shape[0] === words.length ? valuesOfRow(first, row).filter(([j, value]) => j !== row && value > 0) : [];
   const far = others.length ? largest(others) : null, times = words.filter((one) => one === word).length;
   return { title: "At the bottom: the vector of one word", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row),
-    says: `The same happens in each layer on the way down. The vector${word === undefined ? "" : ` of “${word}”`} gets a gradient of size ${written(sizeOfRow(dx, row), 3)}${about.counted > 1 ? "" : ""}${times > 1 ? `, added to that of the other place${times > 2 ? "s" : ""} where the word stands` : ""}${about.counted > 1 ? ", of all losses together," : ""} and a step of descent moves it the opposite way${far ? "" : ": that is all that learning is"}. ${far ? `And the loss we began with reached further than its own word: through attention it sent ${about.counted > 1 ? `${written(far[1], 2)}/${about.counted} = ` : ""}${written(far[1] / about.counted, 2)} to “${words[far[0]]}” (see Words).` : ""}`.trim() };
+    says: `The same happens in each layer on the way down. The vector${word === undefined ? "" : ` of “${word}”`} gets a gradient of size ${written(sizeOfRow(dx, row), 3)}${times > 1 ? `, added to that of the other place${times > 2 ? "s" : ""} where the word stands` : ""}${about.counted > 1 ? ", of all losses together," : ""} and a step of descent moves it the opposite way${far ? "" : ": that is all that learning is"}. ${far ? `And the loss we began with reached further than its own word: through attention it sent ${about.counted > 1 ? `${written(far[1], 2)}/${about.counted} = ` : ""}${written(far[1] / about.counted, 2)} to “${words[far[0]]}” (see Words).` : ""}`.trim() };
 }
 
 // Showing a step -------------------------------------------------------------------------------------------------------
