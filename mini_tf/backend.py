@@ -77,7 +77,7 @@ def to_device(array: Array, device: str) -> Array:
     """The array on that device: "cpu", "gpu" (the first), "gpu:1", or "auto" (a GPU if one works, else the CPU).
 
     An array that is already there is returned unchanged. Raises UserError when there is no such device;
-    it never falls back silently.
+    it never falls back silently. Kernels run on the current GPU: for arrays of another, see `use_device`.
     """
     device = resolve_device(device)
     if device == device_of(array):
@@ -138,6 +138,16 @@ def resolve_device(device: str) -> str:
             f"Use --device cpu, or, on a machine with an NVIDIA GPU, {INSTALL_HINT}"
         )
     return f"gpu:{number}"
+
+
+def use_device(device: str) -> str:
+    """`resolve_device`; and if that is a GPU, it is the current one from now on, in this thread: kernels run there."""
+    device = resolve_device(device)
+    if device != "cpu":
+        import cupy  # an optional package
+
+        cupy.cuda.Device(_gpu_number(device)).use()
+    return device
 
 
 def devices() -> list[str]:

@@ -10,7 +10,7 @@ _on = False
 
 
 def use_tf32(on: bool = True) -> None:
-    """Let products of float32 matrices use the tensor cores, from now on, in this process, or no longer; see COSTS.
+    """Let products of float32 matrices use the tensor cores, from now on, in this thread, or no longer; see COSTS.
 
     Raises UserError where no GPU works.
     """
@@ -20,7 +20,7 @@ def use_tf32(on: bool = True) -> None:
     from cupy_backends.cuda.libs import cublas
 
     global _on
-    mode, kind = (TF32_MODE, products.COMPUTE_TYPE_TF32) if on else (0, products.COMPUTE_TYPE_TBD)
+    mode, kind = (TF32_MODE, products.COMPUTE_TYPE_TF32) if on else (0, products.COMPUTE_TYPE_DEFAULT)
     products.set_compute_type(cupy.float32, kind)                                # of A @ B
     cublas.setMathMode(cupy.cuda.device.get_cublas_handle(), mode)               # of products by twins
     _on = on
@@ -37,7 +37,7 @@ def limit_memory(gigabytes: float) -> None:
     _check_gpu("a limit of the GPU's memory")
     import cupy  # an optional package
 
-    cupy.get_default_memory_pool().set_limit(size=int(gigabytes * 1e9))
+    cupy.get_default_memory_pool().set_limit(size=max(int(gigabytes * 1e9), 1))            # 0: none
 
 
 def _check_gpu(what):

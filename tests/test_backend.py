@@ -1,5 +1,8 @@
 """Which library, which device, and no mixing."""
 
+import sys
+from types import SimpleNamespace
+
 from mini_tf import backend
 from mini_tf.backend import (
     array_module,
@@ -11,6 +14,7 @@ from mini_tf.backend import (
     to_device,
     to_device_of,
     to_host,
+    use_device,
 )
 from mini_tf.errors import UserError
 from mini_tf.ops.shapes import ids_to_device_of
@@ -99,6 +103,18 @@ def test_auto_takes_the_first_gpu_and_a_number_beyond_the_last_is_refused(monkey
     assert devices() == ["cpu", "gpu:0", "gpu:1"]
     with pytest.raises(UserError, match=r"counts 2 GPU\(s\)"):
         resolve_device("gpu:2")
+
+
+def test_the_gpu_that_is_used_is_the_current_one(monkeypatch):
+    used = []
+
+    def device_class(number):
+        return SimpleNamespace(use=lambda: used.append(number))
+
+    monkeypatch.setattr(backend, "gpu_count", lambda: (2, ""))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(Device=device_class)))
+    assert (use_device("gpu:1"), use_device("auto"), use_device("cpu")) == ("gpu:1", "gpu:0", "cpu")
+    assert used == [1, 0]
 
 
 def test_the_strict_array_is_strict():

@@ -147,9 +147,6 @@ def test_a_recurrent_translator_translates_and_draws_its_attention(mini_tf, pair
     code, out, _ = mini_tf("doctor", "recurrent")
     assert code == 0
     assert "RecurrentTranslator" in out
-    code, _, err = mini_tf("explore", "recurrent", "--out", "page.html")
-    assert code == 0, err
-    assert "RecurrentTranslator translates" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_the_attention_of_a_translation_that_did_not_end_is_drawn(mini_tf, pairs, tmp_path):

@@ -39,7 +39,7 @@ def generate(
     device: options.Device = "auto",
 ) -> None:
     """Let a trained model, or a pretrained one, continue a prompt."""
-    from mini_tf.backend import resolve_device
+    from mini_tf.backend import use_device
     from mini_tf.decoding import greedy, sample
     from mini_tf.pretrained.opening import is_pretrained, open_pretrained
 
@@ -50,7 +50,7 @@ def generate(
                         "probable word")  # fmt: skip
     if is_pretrained(run) or tokenizer is not None:
         model, vocabulary = open_pretrained(run, tokenizer)
-        model.to(resolve_device(device))
+        model.to(use_device(device))
     else:
         model, vocabulary = opened(run, "generate", device)
     tokens = vocabulary.split(prompt.replace("\\n", "\n"))
@@ -187,7 +187,7 @@ def export(
 
 def opened(run: Path, command: str, device: str) -> tuple[Any, Any]:
     """(model, vocabulary) of a run, the model on the device. Raises UserError if it is for another command."""
-    from mini_tf.backend import resolve_device
+    from mini_tf.backend import use_device
     from mini_tf.models import Classifier, MaskedWordModel, TextModel, TranslationModel
     from mini_tf.training.run import Run
 
@@ -197,7 +197,7 @@ def opened(run: Path, command: str, device: str) -> tuple[Any, Any]:
         ("classify", Classifier, "a classifier; to classify with it", " 'a text'"),
         ("fill", MaskedWordModel, "a model that fills gaps; to fill one", " 'To be or not to ____'"),
     ]
-    device = resolve_device(device)
+    device = use_device(device)
     preset = "" if command == "generate" else f" --preset {command}"
     model, vocabulary = Run.open(run, f"mini-tf train{preset}").load()
     right, _, what, example = next(kind for kind in kinds if isinstance(model, kind[1]))

@@ -76,7 +76,7 @@ def train(
     from mini_tf.training.run import NullRun, Run
     from mini_tf.training.settings import with_settings
 
-    set_up_gpu(tf32, gpu_memory)
+    set_up_gpu(device, tf32, gpu_memory)
     on_one_machine = join().on_one_machine()             # where sharding the optimizer is faster, too
     group = join(on_one_machine if sharded is None else sharded)
     group.preparing = True
@@ -138,14 +138,14 @@ def compare(
     The folder gets table.csv, table.md and table.png, and a run of each neural model. It takes six to twelve
     minutes on two cores. Models that are trained already are not trained again.
     """
-    from mini_tf.backend import resolve_device
+    from mini_tf.backend import use_device
     from mini_tf.experiment.ladder import climb
     from mini_tf.training.task import text_named
 
     text = text_named({"path": corpus, "shakespeare": shakespeare.value})
     try:
         rungs = climb(
-            text, run, seed, resolve_device(device), steps, say=lambda line: out.print(Text(f"  {line}", "dim")),
+            text, run, seed, use_device(device), steps, say=lambda line: out.print(Text(f"  {line}", "dim")),
             on_rung=lambda rung: out.print(Text(f"{rung.model:<26}{rung.test:>7.3f} nats per word")),
         )  # fmt: skip
     except KeyboardInterrupt:
@@ -165,10 +165,13 @@ def compare(
     out.print(Text(f"Saved in {run}: table.png, table.md (with samples), table.csv, and a run of each neural model"))
 
 
-def set_up_gpu(tf32: bool, gigabytes: float | None) -> None:
-    """What --tf32 and --gpu-memory ask for."""
+def set_up_gpu(device: str, tf32: bool, gigabytes: float | None) -> None:
+    """What --tf32 and --gpu-memory ask for, of that device."""
     from mini_tf import gpu  # here, so that --help does not load it
+    from mini_tf.backend import use_device
 
+    if tf32 or gigabytes is not None:
+        use_device(device)
     if gigabytes is not None:
         gpu.limit_memory(gigabytes)
     if tf32:

@@ -108,7 +108,7 @@ FINGERPRINTS = {
         "transpose": "85afce37fa3052eb",
     },
     "ops.losses.cross_entropy": {
-        "cross_entropy": "e3758f7fb62ab3a7",
+        "cross_entropy": "cca57d183c0f2317",
         "as_matrix": "2479b2c994b24e5c",
         "check_ids": "0b256dc15855d47e",
     },

@@ -86,7 +86,7 @@ def cross_entropy(first, stop, z, target, counted, on_target, smoothing, largest
                 below += row[j] - top
             expected = on_target * expected + smoothing * (below / f4(row.size))
         largest[i], total[i] = top, sum_of_row
-        losses[i] = (math.log(sum_of_row) - expected) * (ONE if counted[i] else ZERO)
+        losses[i] = math.log(sum_of_row) - expected if counted[i] else ZERO
 
 
 @compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1], i8[::1], f4[::1], f4, f4, f4[:, ::1])")

@@ -44,7 +44,7 @@ def cross_entropy(
     expected = shifted[at_target]                        # Σ_i q_i·shifted_i
     if smoothing:
         expected = (1 - smoothing) * expected + smoothing * shifted.mean(-1)
-    loss = ((xp.log(total) - expected) * counted).sum() / rows
+    loss = xp.where(counted, xp.log(total) - expected, 0).sum() / rows
 
     def backward(dloss: float = 1.0) -> Gradients:       # keeps e, total, target, counted
         weight = (dloss / rows * counted).astype(e.dtype)            # (N,), 0 for the rows that do not count

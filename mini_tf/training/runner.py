@@ -12,7 +12,7 @@ from typing import Any
 
 import mini_tf
 from mini_tf import kernels
-from mini_tf.backend import resolve_device
+from mini_tf.backend import use_device
 from mini_tf.cores import blas_threads
 from mini_tf.errors import UserError
 from mini_tf.files import NotWritten
@@ -44,7 +44,7 @@ def train(
     results: see the `report` of each kind of task; of several processes, only rank 0 has them.
     Ctrl-C ends the training; the best model so far is kept and tested.
     """
-    group, device, steps = join(), resolve_device(device), preset.steps if steps is None else steps
+    group, device, steps = join(), use_device(device), preset.steps if steps is None else steps
     if steps < 1:
         raise UserError(f"--steps is {steps}, expected at least 1")
     if device == "cpu":

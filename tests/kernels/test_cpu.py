@@ -241,6 +241,14 @@ def test_mean_pool_of_all_words_of_some_and_of_none(rng):
 def test_cross_entropy_ignores(rng):
     agree("cross_entropy", rng, normal(rng, 4, 3, 9), np.array([[0, 8, 3], [3, 3, 3], [1, 2, 3], [3, 0, 0]]), ignore=3)
     agree("cross_entropy", rng, normal(rng, 3, 9), np.array([2, -1, 4], np.int8), ignore=-1)
+    agree("cross_entropy", rng, *forbidden_words(rng), ignore=3)
+
+
+def forbidden_words(rng):
+    """(logits, targets): no row may end in word 3, which is ignored, nor the first in word 0"""
+    z, targets = normal(rng, 3, 9), np.array([3, 0, 8])
+    z[:, 3] = z[0, 0] = -np.inf
+    return z, targets
 
 
 # --- the contract, for large arrays too

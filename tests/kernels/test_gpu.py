@@ -239,6 +239,7 @@ def test_cross_entropy_ignores_and_smooths(device, rng):
     targets = np.array([[0, 8, 3], [3, 3, 3], [1, 2, 3], [3, 0, 0]])
     agree(device, "cross_entropy", rng, normal(rng, 4, 3, 9), targets, ignore=3, smoothing=0.2)
     agree(device, "cross_entropy", rng, normal(rng, 3, 9), np.array([2, -1, 4], np.int8), ignore=-1)
+    agree(device, "cross_entropy", rng, *cases.forbidden_words(rng), ignore=3)
     agree(device, "cross_entropy", rng, normal(rng, 3, 900), np.array([2, 899, 0]), smoothing=0.1)
 
 
@@ -303,6 +304,8 @@ def test_a_gradient_of_the_host_is_refused(device, monkeypatch, rng):
 @pytest.mark.parametrize("special", cases.SPECIAL)
 @pytest.mark.parametrize("name", cases.OF_SPECIAL)
 def test_special_numbers_come_out_as_in_the_formula(device, name, special, rng):
+    if device.name == "gpu" and special == 1e-45 and "relu" in name:
+        pytest.skip("CuPy has kernels compiled with -ftz=true: such a number counts as 0")
     cases.check_special_numbers(name, special, rng, device.call, device.to)
 
 

@@ -5,6 +5,7 @@ import ctypes.util
 import importlib.util
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 from mini_tf.kernels.gpu import launching
 from tests.cases import cases
@@ -30,7 +31,7 @@ def compiled(source, architecture):
     """(NVRTC's result, 0 for success; what it says)"""
     library, program, size = nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
     assert library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None) == 0
-    options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++14"]            # CuPy's standard
+    options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17", b"-ftz=true"]          # as CuPy does
     result = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
     library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     log = ctypes.create_string_buffer(size.value)
@@ -56,6 +57,32 @@ def test_kernels_take_what_a_launch_can_give():
             kind = " ".join(parameter.split()).removeprefix("const ").rpartition(" ")[0]
             assert kind in {*POINTERS, *NUMBERS, *STRUCTS}, f"{name}: {parameter}"
     assert len(KERNEL.findall(launching.source())) == len(re.findall("__global__", launching.source()))
+
+
+def test_cupy_can_write_the_source_in_any_locale():
+    assert launching.source().isascii()
+
+
+class TwoGPUs:
+    """What of CuPy a launch on the first of two GPUs needs"""
+
+    class cuda:
+        class runtime:
+            getDevice, getDeviceCount = (lambda: 0), (lambda: 2)
+
+
+def test_an_array_of_another_gpu_is_refused(monkeypatch):
+    """Its address would mean nothing there."""
+    first, second = (SimpleNamespace(data=SimpleNamespace(device_id=k)) for k in range(2))
+    launched = []
+    monkeypatch.setattr(launching, "_cupy", lambda: TwoGPUs)
+    monkeypatch.setattr(launching, "_gpus", launching._gpus.__wrapped__)
+    monkeypatch.setattr(launching, "_kernel", lambda name: lambda *given: launched.append(name))
+    monkeypatch.setattr(launching, "device_of", lambda x: f"gpu:{x.data.device_id}")
+    launching.launch("relu", 1, 32, first, 3, first)
+    with pytest.raises(ValueError, match=r"relu: an array is on gpu:1, the current GPU is gpu:0, .*use_device\('gpu:1'\)"):
+        launching.launch("relu", 1, 32, first, 3, second)
+    assert launched == ["relu"]
 
 
 def test_every_source_file_is_named():

@@ -56,6 +56,14 @@ def test_the_squares_of_all(to_gpu, rng):  # noqa: F811
     assert updates.sum_of_squares(to_gpu(np.zeros((0, 3), np.float32))) == 0
 
 
+@pytest.mark.parametrize("shapes", [64 * [(3,)] + [(0, 4)], [(0, 4)], []])
+def test_the_loss_is_recorded_whatever_gradients_there_are(shapes, to_gpu):  # noqa: F811
+    record, gradients = updates.Record(to_gpu(np.zeros(1, np.float32)), 2), [np.ones(s, np.float32) for s in shapes]
+    updates.note(record, 1, to_gpu(np.array(np.nan, np.float32)), [*map(to_gpu, gradients)])
+    np.testing.assert_array_equal(record.read()[1], [np.nan, sum(g.size for g in gradients)])
+    assert to_host(record.stop) == 1
+
+
 def test_a_gradient_in_another_order_is_taken(to_gpu, rng):  # noqa: F811
     parameters, plain = _parameters([(3, 5)], rng, to_gpu), Parameter(np.zeros(0))
     plain.data, plain.grad = to_host(parameters["p0"].data), to_host(parameters["p0"].grad)

@@ -25,7 +25,7 @@ def made(cell="lstm", attention="multiplicative", **options):
     [("gru", "additive", 1)], [("lstm", "additive", 1), ("gru", "multiplicative", 1), ("lstm", "multiplicative", 2), ("lstm", "none", 1)]
 ))  # fmt: skip
 def test_gradients(cell, attention, L, rng):
-    model = made(cell, attention, L=L, k=4, dropout=0.3)
+    model = made(cell, attention, L=L, n=3, k=2, dropout=0.3)
     for parameter in model.parameters().values():        # away from 0, where attention would hardly depend on h
         parameter.data = rng.standard_normal(parameter.data.shape)
     batch = SentenceBatch(SOURCE[:2], TARGET[:2])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 pytestmark = needs_mpi
-RUNS = [(1, ""), (2, ""), (3, ""), (3, "sharded")]
+RUNS = [(1, ""), (2, ""), (3, "sharded")]
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +62,8 @@ def test_the_other_models(name, n, options, trained):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("options", ["float32", "float32 sharded"])
-def test_a_run_that_was_stopped_is_the_same_to_the_last_bit_as_another_that_was_not(options, tmp_path):
-    names = "quick,recurrent,translate"
+def test_a_run_that_was_stopped_is_the_same_to_the_last_bit_as_another_that_was_not(tmp_path):
+    names, options = "quick,recurrent,translate", "float32 sharded"
     work(3, "presets", tmp_path / "one", options, names)
     work(3, "presets", tmp_path / "other", f"{options} stopped", names)
     assert all(list((tmp_path / "other" / name).glob("state/step-3.*")) for name in names.split(","))

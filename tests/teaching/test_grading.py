@@ -184,10 +184,11 @@ def test_json_and_gradescope(tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_all_labs_as_they_are_get_all_points():
-    grades = grade_copies(labs_folder())
+def test_labs_as_they_are_get_all_points():
+    """Every fourth: that all solutions are right is tests/test_student.py's."""
+    grades = grade_copies(labs_folder(), sorted(path.stem for path in labs_folder().glob("[01]*.py"))[::4])
     assert [(file.task, part.name, part.words) for file in grades.files for part in file.parts if not part.points] == []
-    assert grades.most > 90
+    assert grades.most > 20
 
 
 def test_a_lab_of_which_one_blank_is_filled(tmp_path):

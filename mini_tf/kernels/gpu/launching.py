@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mini_tf.backend import array_module
+from mini_tf.backend import array_module, class_and_device, device_of
 from mini_tf.types import Array
 
 import numpy as np
@@ -26,7 +26,8 @@ ZERO, ONE = (NUMBERS[k:].ctypes.data for k in (0, 1))
 def source() -> str:
     """All kernels, as one text in CUDA C++"""
     texts = [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in SOURCES]
-    return 'extern "C" {\n' + "\n".join(texts) + "\n}\n"
+    text = 'extern "C" {\n' + "\n".join(texts) + "\n}\n"
+    return text.encode("ascii", "xmlcharrefreplace").decode()    # CuPy writes it to a file, in the locale's encoding
 
 
 def launch(kernel: str, blocks: int, threads: int, *arguments: Array | int | float) -> None:
@@ -36,6 +37,8 @@ def launch(kernel: str, blocks: int, threads: int, *arguments: Array | int | flo
     take structs, from NumPy's structured arrays of one entry.
     """
     if blocks:                                           # else there is nothing to compute
+        if _gpus() > 1:
+            _check_device(kernel, arguments)
         _kernel(kernel)((blocks,), (threads,), arguments)
 
 
@@ -84,6 +87,22 @@ def _cublas() -> ModuleType:
     from cupy_backends.cuda.libs import cublas  # an optional package
 
     return cublas
+
+
+@cache
+def _gpus():
+    return _cupy().cuda.runtime.getDeviceCount()
+
+
+def _check_device(kernel, arguments):
+    """Raises ValueError for an array of another GPU than the current one, where its address would mean nothing."""
+    current = _cupy().cuda.runtime.getDevice()
+    for array in arguments:
+        if class_and_device(array)[1] not in (None, current):
+            raise ValueError(
+                f"{kernel}: an array is on {device_of(array)}, the current GPU is gpu:{current}, expected the same: "
+                f"with mini_tf.backend.use_device({device_of(array)!r}) it is, or inside `with array.device`"
+            )
 
 
 def _handle() -> int:

@@ -185,7 +185,7 @@ __global__ void cross_entropy(
         if (smoothing) expected = (float)(1 - smoothing) * expected + (float)smoothing * all;
         largest[blockIdx.x] = top;
         total[blockIdx.x] = sum;
-        losses[blockIdx.x] = counted && !known ? not_a_number() : (logf(sum) - expected) * counted;
+        losses[blockIdx.x] = !counted ? 0 : known ? logf(sum) - expected : not_a_number();
     }
 }
 

@@ -113,7 +113,8 @@ def squares_of_all(gradients: list[Array]) -> list[float]:
 
 def note(record: Record, step: int, loss: Array, gradients: list[Array]) -> None:
     """Put the loss and Σ g² over all gradients into the record, as those of this step, without waiting."""
-    _partial_sums(gradients, (loss, record.entries[step], record.stop, record.finished))
+    present = [g for g in gradients if g.size] or [array_module(loss).zeros(1, dtype=np.float32)]
+    _partial_sums(present, (loss, record.entries[step], record.stop, record.finished))
 
 
 def _partial_sums(gradients, into_record=None):
