@@ -49,6 +49,7 @@ def test_train_writes_a_run_and_prints_a_sample(mini_tf, corpus, tmp_path):
     assert "\x1b" not in out                             # no colours into a pipe
 
 
+@pytest.mark.exhaustive
 def test_the_same_seed_trains_the_same_model(mini_tf, corpus, tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         assert mini_tf("train", "--corpus", corpus, "--run", name, "--steps", 3, "--seed", seed)[0] == 0

@@ -39,6 +39,7 @@ def test_version_and_help(mini_tf):
         assert out.startswith(f"Usage: mini-tf {name}")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("shell_name", cases(["bash"], ["zsh", "fish"]))
 def test_completion_is_there_and_knows_the_presets(shell_name):
     code, out, err = shell("--show-completion", shell_name, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
@@ -157,6 +158,7 @@ def test_any_encoding_will_do(tmp_path, encoding, dots, letter):
         assert shown in out.decode(encoding)
 
 
+@pytest.mark.exhaustive
 def test_a_text_in_another_alphabet_is_not_lost(mini_tf, tmp_path):
     """Through a pipe whose encoding lacks it, each letter is named; of files nothing is lost in any encoding."""
     words = "το γαρ αυτο νοειν εστιν τε και ειναι , χρη το λεγειν . \n".split(" ")

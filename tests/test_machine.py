@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mini_tf.errors import UserError
 from mini_tf.machine import OutOfMemory, memory_said, refusals_said
+from tests.cases import cases
 
 import pytest
 
@@ -20,7 +21,7 @@ def run(*arguments, cwd=None, **streams):
 
 
 @FULL
-@pytest.mark.parametrize("arguments", [["presets"], ["doctor"], ["--help"], ["presets", "quick"]], ids=str)
+@pytest.mark.parametrize("arguments", cases([["presets"]], [(["doctor"],), (["--help"],), (["presets", "quick"],)]), ids=str)
 def test_a_full_disk_behind_standard_output_is_said_in_a_sentence(arguments):
     with open("/dev/full", "w") as full:
         code, _, err = run(*arguments, stdout=full)
@@ -40,6 +41,7 @@ def test_a_training_is_kept_though_nothing_can_be_printed(corpus, tmp_path):
     assert (tmp_path / "run" / "results.json").exists()
 
 
+@pytest.mark.exhaustive
 def test_whoever_reads_the_beginning_only_ends_no_training(corpus, tmp_path):
     arguments = ["train", "--corpus", corpus, "--run", tmp_path / "run", "--steps", 2, "--set", "n=8"]
     training = subprocess.Popen([sys.executable, "-m", "mini_tf", *map(str, arguments)], stdout=subprocess.PIPE,

@@ -26,7 +26,7 @@ def make(rng, **options):
     return model
 
 
-@pytest.mark.parametrize(("dropout", "L"), cases([(0.3, 1)], [(0.0, 0), (0.0, 1), (0.3, 0)]))
+@pytest.mark.parametrize(("dropout", "L"), cases([(0.3, 0)], [(0.0, 1), (0.3, 1)]))
 def test_gradients(dropout, L, rng):
     model = make(rng, L=L, dropout=dropout)
     batch = rng.integers(0, c, (2, T + 1))

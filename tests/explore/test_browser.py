@@ -80,6 +80,7 @@ def test_the_numbers_shown_are_numpys(explorer, exploration, rng):
         assert float(text.replace("−", "-").replace("∞", "inf")) == pytest.approx(float(x[tuple(place)]), rel=1e-6, abs=1e-30)
 
 
+@pytest.mark.exhaustive
 def test_the_entry_that_is_clicked_is_the_one_that_is_told(explorer, exploration):
     data = exploration.data
     number = next(n for n, line in enumerate(data["recordings"][-1]["lines"])
@@ -102,6 +103,7 @@ def test_the_entry_that_is_clicked_is_the_one_that_is_told(explorer, exploration
     assert explorer.evaluate("state.step") == number
 
 
+@pytest.mark.exhaustive
 def test_the_terms_of_every_line_give_its_value(explorer, exploration):
     """For three entries of each: what the page says they are made of, put together, and so on for the parts."""
     checked = explorer.evaluate("""() => {
@@ -132,6 +134,7 @@ def test_the_terms_of_every_line_give_its_value(explorer, exploration):
     assert {"+", "*", "@", "mean", "sum_to", "reshape", "/"} <= seen.keys()
 
 
+@pytest.mark.exhaustive
 def test_pointing_at_a_name_lights_it_wherever_it_occurs(explorer):
     explorer.keyboard.press("b")
     explorer.evaluate("goTo(recording().lines.find((line) => titleOf(recording().frames[line.frame]) === 'backward of layer_norm').number)")
@@ -158,6 +161,7 @@ def test_a_wrong_backward_marks_lines_and_entries(explorer, exploration):
     assert explorer.locator(".chip.differs").count() == 0
 
 
+@pytest.mark.exhaustive
 def test_the_keys_stay_with_a_button_that_is_drawn_anew(explorer):
     explorer.keyboard.press("r")
     explorer.locator("#wrong .choices button").first.focus()
@@ -169,6 +173,7 @@ def test_the_keys_stay_with_a_button_that_is_drawn_anew(explorer):
     assert explorer.evaluate("currentTab()") == "array"
 
 
+@pytest.mark.exhaustive
 def test_the_slider_goes_to_other_moments(explorer, exploration):
     line = explorer.evaluate("recording().lines.find((line) => line.number >= 10 && makesArray(line)).number")
     explorer.evaluate(f"goTo({line})")
@@ -180,6 +185,7 @@ def test_the_slider_goes_to_other_moments(explorer, exploration):
     assert explorer.evaluate("state.pinned.ref") != before
 
 
+@pytest.mark.exhaustive
 def test_the_words_show_gradients_and_attention(explorer, exploration):
     explorer.keyboard.press("w")
     headings = explorer.locator("#words h4").all_inner_texts()
@@ -199,6 +205,7 @@ def test_the_words_show_gradients_and_attention(explorer, exploration):
     assert "head 2" in explorer.inner_text("#array .entry h4")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_light_and_dark(opened, exploration, scheme):
     page = opened(exploration, color_scheme=scheme)
@@ -209,6 +216,7 @@ def test_light_and_dark(opened, exploration, scheme):
     assert (red + green + blue > 600) == (scheme == "dark")
 
 
+@pytest.mark.exhaustive
 def test_how_to_read_it(opened, exploration):
     page = opened(exploration)
     page.keyboard.press("?")
@@ -241,6 +249,7 @@ def test_text_full_of_scripts_stays_text(opened, tmp_path):
     assert "PASS" in page.inner_text("#wrong .verdict")
 
 
+@pytest.mark.exhaustive
 def test_a_page_of_something_that_failed_begins_where_it_failed(opened, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("def f(x):\n    a = x + 1\n    y = a.reshape(7, 7)\n    return y, lambda dy: dy\n", encoding="utf-8")
@@ -251,6 +260,7 @@ def test_a_page_of_something_that_failed_begins_where_it_failed(opened, tmp_path
     assert "It stopped with ValueError" in page.inner_text("#notes")
 
 
+@pytest.mark.exhaustive
 def test_an_op_with_a_single_number(opened):
     page = opened(explore(ops.mse, np.ones((2, 3)), np.zeros((2, 3))))
     page.keyboard.press("End")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 pytestmark = pytest.mark.browser
-MORE = pytest.mark.exhaustive
 
 
 @pytest.fixture
@@ -55,6 +54,7 @@ def test_a_block_opens_into_its_parts_and_then_into_its_lines(mapped):
     assert mapped.locator('#map [data-key^="3/0/"]').count() == 0
 
 
+@pytest.mark.exhaustive
 def test_by_keys(mapped):
     block(mapped, "5").focus()
     mapped.keyboard.press("Enter")
@@ -67,6 +67,7 @@ def test_by_keys(mapped):
     assert not mapped.locator("#map").is_visible()
 
 
+@pytest.mark.exhaustive
 def test_an_arrow_shows_its_gradient(mapped, exploration):
     """The widths are logarithms of the sizes, and a click shows the array."""
     arrow = mapped.evaluate("""() => {
@@ -84,12 +85,14 @@ def test_an_arrow_shows_its_gradient(mapped, exploration):
     assert all(one[1] <= other[1] + 1e-6 for one, other in zip(order, order[1:]))
 
 
+@pytest.mark.exhaustive
 def test_the_other_moments_map(mapped):
     before = mapped.locator("#map").inner_html()
     mapped.evaluate("const m = document.getElementById('moment'); m.value = 0; m.dispatchEvent(new Event('input'))")
     assert mapped.locator("#map").inner_html() != before
 
 
+@pytest.mark.exhaustive
 def test_a_wrong_backward_is_marked_on_the_map(mapped):
     mapped.select_option("#alternative", label=mapped.locator("#alternative option").nth(1).inner_text())
     mapped.evaluate("showView('map')")
@@ -144,6 +147,7 @@ def test_the_numbers_of_the_story_are_the_arrays(mapped):
     assert f"of size {np.linalg.norm(found['dx']):.3g}" in found["readout"]
 
 
+@pytest.mark.exhaustive
 def test_a_link_leads_to_a_step(opened, exploration, tmp_path):
     page = opened(exploration, quiet=False)
     page.goto(page.url.partition("#")[0] + "#step=7")
@@ -153,7 +157,8 @@ def test_a_link_leads_to_a_step(opened, exploration, tmp_path):
     page.wait_for_function("document.getElementById('story-title').textContent.startsWith('2 of')")
 
 
-@pytest.mark.parametrize("motion", ["reduce", pytest.param("no-preference", marks=MORE)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
 def test_the_step_plays(opened, exploration, motion):
     page = opened(exploration, reduced_motion=motion)
     seen = page.evaluate("""() => {
@@ -173,6 +178,7 @@ def test_the_step_plays(opened, exploration, motion):
     assert page.evaluate("getComputedStyle(document.querySelector('#map .face')).transitionDuration") == "0s"
 
 
+@pytest.mark.exhaustive
 def test_an_op_has_a_map_and_no_story(opened):
     x, gamma, beta = np.random.default_rng(0).standard_normal((2, 5)), np.full(5, 2.0), np.ones(5)
     page = opened(explore(ops.layer_norm, x, gamma, beta))
@@ -181,7 +187,8 @@ def test_an_op_has_a_map_and_no_story(opened):
     assert not page.evaluate("storyExists()")
 
 
-@pytest.mark.parametrize("size", [(420, 800), pytest.param((800, 1100), marks=MORE), pytest.param((1024, 768), marks=MORE), pytest.param((1280, 800), marks=MORE)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("size", [(420, 800), (800, 1100), (1024, 768), (1280, 800)])
 def test_nothing_runs_off(opened, exploration, size):
     page = opened(exploration, viewport=dict(zip(("width", "height"), size)))
     for view in ("map", "lines"):
@@ -210,7 +217,8 @@ def test_everything_has_a_name_for_a_screen_reader(mapped):
     assert order == sorted(order)                        # from the words up
 
 
-@pytest.mark.parametrize("scheme", [pytest.param("light", marks=MORE), "dark"])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_what_is_written_can_be_read(opened, exploration, scheme):
     """Contrast of at least 4.5 (WCAG AA), of the map's texts on their blocks, and of the page's soft text."""
     page = opened(exploration, color_scheme=scheme)

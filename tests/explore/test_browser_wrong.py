@@ -79,6 +79,7 @@ def test_an_entry_is_marked_in_all_three_and_told(wrong):
     assert "off by" in page.inner_text("#array .measured")
 
 
+@pytest.mark.exhaustive
 def test_the_three_maps_have_one_scale(wrong):
     page, found = wrong
     shown, = page.locator("#wrong .scale-row").all_inner_texts()
@@ -86,6 +87,7 @@ def test_the_three_maps_have_one_scale(wrong):
     assert numbers("]" + shown) == pytest.approx([-largest, largest], rel=5e-3)
 
 
+@pytest.mark.exhaustive
 def test_one_gradient_at_a_time(wrong):
     page, found = wrong
     assert page.locator("#wrong .choices button").all_inner_texts() == ["dx ✗", "dW ✓"]
@@ -94,6 +96,7 @@ def test_one_gradient_at_a_time(wrong):
     assert page.locator(MAPS).count() == 3
 
 
+@pytest.mark.exhaustive
 def test_what_changes_when_it_is_put_right(wrong):
     page, _ = wrong
     page.get_by_role("button", name="Put right").click()
@@ -103,6 +106,7 @@ def test_what_changes_when_it_is_put_right(wrong):
     assert page.locator(".chip.differs").count() == 0
 
 
+@pytest.mark.exhaustive
 def test_entries_without_a_slope_are_hatched_and_said_so(opened):
     def relu(x):
         y = np.maximum(x, 0)
@@ -120,7 +124,8 @@ def test_entries_without_a_slope_are_hatched_and_said_so(opened):
     assert page.evaluate(pixel, [0])[:3] == [255, 255, 255]          # yours is 0 there
 
 
-@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.exhaustive), 420])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("width", [1280, 420])
 def test_a_suspected_line_is_one_click_away(opened, rng, width):
     def cubed(x):
         y = x**3 + np.sin(x)
@@ -158,6 +163,7 @@ def test_a_marked_line_is_not_folded(opened, rng):
     assert page.locator(".suspicion", has_text="for this test").is_visible()
 
 
+@pytest.mark.exhaustive
 def test_a_right_op_says_so_and_has_its_maps(opened, rng):
     page = opened(explore(ops.tanh, rng.standard_normal((3, 4))))
     page.keyboard.press("r")
@@ -167,6 +173,7 @@ def test_a_right_op_says_so_and_has_its_maps(opened, rng):
     assert page.inner_text("#wrong .at-entry").endswith("✓ the same but for rounding")
 
 
+@pytest.mark.exhaustive
 def test_a_blank_has_its_target(opened, inputs):
     page = opened(explore(test_checked.blank, *inputs))
     assert page.inner_text("#wrong .verdict") == "NOT TESTED"
@@ -182,6 +189,7 @@ def test_an_exercise_gives_no_line_away(opened, inputs):
     assert page.get_by_role("button", name="Put right").count() == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("width", [1280, 420])
 def test_the_maps_are_side_by_side_or_below_each_other_and_inside(opened, rng, width):
     def doubled(x):
@@ -196,6 +204,7 @@ def test_the_maps_are_side_by_side_or_below_each_other_and_inside(opened, rng, w
     assert page.evaluate("(id => { const e = document.getElementById(id); return e.scrollWidth <= e.clientWidth; })('inspector')")
 
 
+@pytest.mark.exhaustive
 def test_sizes_of_gradients_have_a_scale_from_0(opened, exploration):
     page = opened(exploration)
     page.keyboard.press("w")
@@ -211,6 +220,7 @@ def test_sizes_of_gradients_have_a_scale_from_0(opened, exploration):
     assert colours == [[255, 255, 255], page.evaluate("POSITIVE")]
 
 
+@pytest.mark.exhaustive
 def test_bugs_have_titles(opened, exploration):
     page = opened(exploration)
     assert page.locator("#alternative option").all_inner_texts() == ["nothing", "Layer norm: dx leaves out γ"]

@@ -79,6 +79,7 @@ def test_lines_that_no_longer_run_are_marked(read):
     assert {line.frame.sheet.title for line in missing} >= {"linear", "Linear"}
 
 
+@pytest.mark.exhaustive
 def test_afterwards_everything_is_as_it_was(read):
     model, formula = read.model, ops.layer_norm.formula
     code, data = formula.__code__, {name: p.data.copy() for name, p in model.parameters().items()}

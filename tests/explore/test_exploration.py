@@ -93,6 +93,7 @@ def test_of_larger_models_less_is_shown_of_each_array(monkeypatch):
     assert 8 <= max(sizes) <= 64
 
 
+@pytest.mark.exhaustive
 def test_a_readout_of_zeros_is_said_at_its_moment():
     read = tiny_reading()
     now = {name: p.data for name, p in read.model.parameters().items()}
@@ -281,6 +282,7 @@ def test_what_gradcheck_is_told_can_be_told_here_too(tmp_path, rng):
         explore((read := tiny_reading()).model, read.batch, scale=0.5)
 
 
+@pytest.mark.exhaustive
 def test_a_layer_and_a_model_with_a_batch(rng):
     layer = layers.LayerNorm(4, np.float64)
     assert line_of(explore(layer, rng.standard_normal((3, 4))), "dgamma")[1].shape == (4,)

@@ -39,6 +39,7 @@ def test_pointing_at_a_letter_lights_its_name_in_the_code_and_shows_its_array(no
     assert norm.inner_text("#array h3") == "normal"
 
 
+@pytest.mark.exhaustive
 def test_pointing_at_a_name_or_a_chip_lights_its_letters(norm):
     norm.locator("#lines .source .n", has_text="normal").last.hover()
     assert set(lit(norm, "#formula")) == {"normal"}
@@ -49,6 +50,7 @@ def test_pointing_at_a_name_or_a_chip_lights_its_letters(norm):
     assert set(lit(norm, "#formula")) == {"dx"}
 
 
+@pytest.mark.exhaustive
 def test_letters_are_reached_by_key_once_each(norm):
     names = norm.evaluate('Array.from(document.querySelectorAll("#formula [tabindex]"), (one) => one.dataset.name)')
     assert len(names) == len(set(names)) >= 8
@@ -60,6 +62,7 @@ def test_letters_are_reached_by_key_once_each(norm):
     assert norm.inner_text("#array h3") == "r"
 
 
+@pytest.mark.exhaustive
 def test_the_formula_of_what_the_line_makes_is_marked(norm):
     marked = 'Array.from(document.querySelectorAll("#formula .math.now math"), (one) => one.dataset.makes)'
     assert norm.evaluate(marked) == ["dx", "dgamma", "dbeta"]
@@ -92,6 +95,7 @@ def test_folds_open_by_click_and_by_key(norm):
     assert not norm.locator("#lines .source", has_text="raise ValueError").is_visible()
 
 
+@pytest.mark.exhaustive
 def test_type_hints_are_folded(norm):
     row = norm.locator("#lines .line", has_text="def layer_norm")
     assert row.locator(".source").inner_text().strip() == "def layer_norm(x, gamma, beta, eps):"
@@ -102,6 +106,7 @@ def test_type_hints_are_folded(norm):
     assert not norm.locator("#lines .source", has_text="@op").is_visible()
 
 
+@pytest.mark.exhaustive
 def test_what_has_no_formula_is_not_called_one(opened, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(textwrap.dedent('''
@@ -128,6 +133,7 @@ def test_what_has_no_formula_is_not_called_one(opened, tmp_path):
         assert page.locator(".line.now").is_visible()
 
 
+@pytest.mark.exhaustive
 def test_a_letter_of_a_layer_is_its_parameter(opened, rng):
     page = opened(explore(Linear(3, 2, rng), rng.standard_normal((4, 3)), name="Linear"))
     page.evaluate("openLines(recording().lines.length - 1)")

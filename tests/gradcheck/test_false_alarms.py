@@ -17,7 +17,7 @@ from tests.cases import cases
 import numpy as np
 import pytest
 
-KINDS = "Model", "Transformer", "GPT", "Translator", "Classifier", "OneAttention"
+KINDS = "Model", "Transformer", "GPT", "GPT2", "Llama", "Translator", "Classifier", "OneAttention"
 MODELS = [name for name in EXAMPLES if name.split(",")[0].endswith(KINDS)]
 PARTS = [name for name in EXAMPLES if name not in MODELS]
 COMPOSED = [name for name in PARTS if name.startswith(("DecoderLayer", "TransformerLayer"))]
@@ -62,7 +62,7 @@ def seeds(request):
 FEW = 2                  # parameters, in the suite
 
 
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("name", cases([name for name in PARTS if name not in COMPOSED[1:]], COMPOSED[1:]))
 def test_ops_and_layers_at_many_seeds(name, seeds):
     for seed in range(-(-seeds // 4) if name in COMPOSED else -(-seeds // 2)):
         passes_in_float32(name, seed, FEW if name in COMPOSED and seeds < 8 else None)
@@ -89,7 +89,7 @@ def padded(rng):
     return x, words
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", cases([0], [1]))
 def test_padded_rows_with_zero_biases_and_fully_masked_rows(seed):
     rng = np.random.default_rng(seed)
     x, words = padded(rng)
@@ -109,7 +109,7 @@ def test_padded_rows_with_zero_biases_and_fully_masked_rows(seed):
     passes(embedding, [np.where(words, rng.integers(0, 7, words.shape), ABSENT)], embedding.parameters(), seed)
 
 
-@pytest.mark.parametrize("size", [1e-4, 1e-2, 30.0, 1e3])
+@pytest.mark.parametrize("size", cases([1e-4, 1e3], [1e-2, 30.0]))
 def test_large_and_small_numbers(size):
     for seed in range(2):
         rng = np.random.default_rng(seed)
@@ -143,7 +143,7 @@ def huber(x):
 SECOND_DERIVATIVE_JUMPS = {elu: [-1.0, 0.0, 1.0], squared_relu: [-1.0, 0.0, 0.0, 1.0], huber: [-1.0, 1.0, 0.3, 2.0]}
 
 
-@pytest.mark.parametrize("f", SECOND_DERIVATIVE_JUMPS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", cases([elu], [squared_relu, huber]), ids=lambda f: f.__name__)
 def test_no_alarm_where_the_second_derivative_jumps_and_wrong_gradients_are_still_found(f):
     x = np.array(SECOND_DERIVATIVE_JUMPS[f])
     for seed in range(2):

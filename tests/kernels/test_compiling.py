@@ -68,6 +68,7 @@ print("all right")
 """
 
 
+@pytest.mark.exhaustive
 def test_a_damaged_cache_is_compiled_again(tmp_path):
     """Machine code with wrong bytes would end Python by a signal."""
     (tmp_path / "written.py").write_text("def add(y, x):\n    for i in range(y.size):\n        y[i] += x\n")

@@ -7,6 +7,7 @@ from configparser import ConfigParser
 from mini_tf.errors import UserError
 from mini_tf.pages import __main__ as command
 from mini_tf.pages.site import ROOT, build
+from tests.cases import cases
 
 import pytest
 
@@ -125,8 +126,8 @@ def test_the_extras_have_what_it_needs():
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [1280, 420])
-@pytest.mark.parametrize("page", ["index.html", "labs/index.html", "labs/pages/04_word_embeddings.html"])
+@pytest.mark.parametrize("width", cases([420], [1280]))
+@pytest.mark.parametrize("page", cases(["index.html"], ["labs/index.html", "labs/pages/04_word_embeddings.html"]))
 def test_it_fits_the_window(site, chromium, page, width):
     window, asked = chromium.new_page(viewport={"width": width, "height": 800}), []
     window.on("request", lambda request: asked.append(request.url))

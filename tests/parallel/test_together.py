@@ -94,6 +94,7 @@ def test_other_commands_want_one_process():
     assert err.count("mini-tf generate runs on one process, and mpiexec started 2") == 1
 
 
+@pytest.mark.exhaustive
 def test_ctrl_c_keeps_the_run(corpus, tmp_path):
     """Here a signal to mpiexec, which hands it on. Open MPI kills soon after: then the last measurement is what is kept."""
     folder = tmp_path / "run"

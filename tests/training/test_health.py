@@ -7,6 +7,7 @@ from mini_tf.layers import FeedForward, Layer, Parameter
 from mini_tf.training import SGD, Training
 from mini_tf.training.health import Health, complaints, layer_of, layers_of
 from tests import tiny
+from tests.cases import cases
 
 import numpy as np
 import pytest
@@ -100,7 +101,7 @@ def test_every_row_of_every_training_has_the_same_columns(name, tmp_path):
     assert (tmp_path / "run" / "gradient_flow.png").exists()
 
 
-@pytest.mark.parametrize("name", ["quick", "recurrent", "translate", "classify"])
+@pytest.mark.parametrize("name", cases(["recurrent"], ["quick", "translate", "classify"]))
 def test_the_flow_of_the_gradient_is_drawn(name, tmp_path):
     tiny.train(name, tmp_path / "run", pictures=True)
     assert (tmp_path / "run" / "gradient_flow.png").read_bytes()[:4] == b"\x89PNG"

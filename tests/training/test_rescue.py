@@ -116,6 +116,7 @@ def disk(tmp_path):
         subprocess.run(["umount", "-l", str(folder)], capture_output=True, check=False)
 
 
+@pytest.mark.exhaustive
 def test_a_real_disk_that_is_full(disk, tmp_path):
     """Of every size from too small for anything to large enough."""
     tiny.train("window", tmp_path / "whole", pictures=True)

@@ -60,6 +60,7 @@ def test_of_objects():
     assert "First wrong step, number 1 of 3" in str(report)
 
 
+@pytest.mark.exhaustive
 def test_steps_are_right_where_their_joints_are_wrong():
     rubbish = "back1(np.sin(9 * h1) + dh1 * 0)"
     net = edited_file(nets, "back1(dh1)", rubbish, "back2(dh2)", "back2(np.cos(9 * h2) + dh2 * 0)",

@@ -1,6 +1,7 @@
 """Tiny constants and clipped gradients are no mistakes; what else is wrong beside them still is."""
 
 from mini_tf.gradcheck import judge
+from tests.cases import cases
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def loss(z, ids):
 GUARDS = ["np.log(p + 1e-12)", "np.log(np.clip(p, 1e-7, 1 - 1e-7))", "np.log(np.maximum(p, 1e-15))", "np.log(p + EPS)"]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", cases([0], [1, 2]))
 @pytest.mark.parametrize("guard", GUARDS)
 def test_what_guards_a_logarithm(guard, seed):
     """−log(p + 1e-12) with dz = p − t, the loss of most tutorials, is right wherever p is far above 10⁻¹²."""
@@ -83,6 +84,7 @@ def clipped(W, x, t):
     return 0.5 * (e**2).sum(), dW
 
 
+@pytest.mark.exhaustive
 def test_a_gradient_that_is_clipped_far_away_is_right():
     W, x, t = normal((3, 2), (4, 3), (4, 2), seed=4)
     for inputs in ((0.5 * W, 0.5 * x, 0.1 * t), (0 * W, 3 * x, 0.1 * t)):        # beyond 5 far away, or at the generic point
