@@ -68,13 +68,6 @@ def test_ops_and_layers_at_many_seeds(name, seeds):
         passes_in_float32(name, seed, FEW if name in COMPOSED and seeds < 8 else None)
 
 
-@pytest.mark.parametrize("name", PARTS)
-def test_inputs_in_float64(name, seeds):
-    """Numbers with all their digits, so that rounding shows earlier."""
-    for seed in range(20, 20 + seeds // 4):
-        passes(*EXAMPLES[name](np.random.default_rng(seed)), seed)
-
-
 @pytest.mark.parametrize("name", cases(MODELS[::4], [name for name in MODELS if name not in MODELS[::4]]))
 def test_models(name, seeds):
     for seed in range(-(-seeds // 10)):
@@ -129,23 +122,8 @@ def elu(x):
     return np.where(x > 0, x, e - 1), lambda dy: dy * np.where(x > 0, 1, e)
 
 
-def squared_relu(x):
-    r = np.maximum(x, 0)
-    return r * r, lambda dy: dy * 2 * r
-
-
-def huber(x):
-    a = np.abs(x)
-    q = np.minimum(a, 1)
-    return 0.5 * q * q + (a - q), lambda dy: dy * np.clip(x, -1, 1)
-
-
-SECOND_DERIVATIVE_JUMPS = {elu: [-1.0, 0.0, 1.0], squared_relu: [-1.0, 0.0, 0.0, 1.0], huber: [-1.0, 1.0, 0.3, 2.0]}
-
-
-@pytest.mark.parametrize("f", cases([elu], [squared_relu, huber]), ids=lambda f: f.__name__)
-def test_no_alarm_where_the_second_derivative_jumps_and_wrong_gradients_are_still_found(f):
-    x = np.array(SECOND_DERIVATIVE_JUMPS[f])
+def test_no_alarm_where_the_second_derivative_jumps_and_wrong_gradients_are_still_found():
+    f, x = elu, np.array([-1.0, 0.0, 1.0])
     for seed in range(2):
         passes(f, [x], seed=seed)
         for wrong in (lambda dx: 1.0001 * dx, lambda dx: dx + 1e-3, lambda dx: -dx):

@@ -135,25 +135,6 @@ def test_an_input_that_y_does_not_depend_on_is_a_note():
     assert report.notes == ["y does not depend on z"]
 
 
-class Unused:
-    def __init__(self):
-        self.W, self.b = normal((3, 2), 2)
-
-    def forward(self, x):
-        self.x = x
-        return x @ self.W
-
-    def backward(self, dy):
-        self.dW, self.db = self.x.T @ dy, dy.sum(0)
-        return dy @ self.W.T
-
-
-def test_a_weight_that_the_forward_forgets_is_a_note():
-    report = judge(Unused(), X)
-    assert report.notes == ["y does not depend on b"]
-    assert judge(Unused(), X, params=["W", "b"]).notes[0] == "y does not depend on b"
-
-
 # Parameters of mini_tf ------------------------------------------------------------------------------------------------
 
 

@@ -98,6 +98,12 @@ def test_float32_inside(seed):
     assert judge(edited(functions.UpcastRMSNorm, "(g * n)", "(1.00003 * g * n)"), *inputs, seed=seed)       # goes unseen
 
 
+def test_a_function_that_raises_is_not_tested():
+    wrong = edited(functions.WeightNorm, "return grad_v, grad_g", "return grad_v.t(), grad_g")
+    assert run(judge, wrong).verdict == "NOT TESTED"
+    assert run(judge, functions.WeightNorm).place.startswith("tests/gradcheck/torch_functions.py:")
+
+
 def test_on_another_device(monkeypatch):
     """Tensors are made on PyTorch's default device."""
     seen = []

@@ -82,23 +82,11 @@ def of_two_lists(x, target, weights, biases):
     return 0.5 * ((a[-1] - target) ** 2).sum(), nabla_w, nabla_b
 
 
-def nested(x, p):
-    (W, b), (V,) = p
-    h = x @ W + b
-
-    def backward(dy):
-        dh = dy @ V.T
-        return dh @ W.T, (x.T @ dh, dh.sum(0), (), h.T @ dy)
-
-    return h @ V, backward
-
-
 def test_lists_of_weights_and_of_gradients():
     x, t, W, b, V, c = normal((5, 3), (5, 3), (3, 3), 3, (3, 3), 3)
     check(of_a_tuple, lambda f: judge(f, (W, b), x, t), "params.0 params.1", ("2 * off.sum(0)", "off.sum(0)", "params.1"))
     check(of_two_lists, lambda f: judge(f, x, t, [W, V], [b, c]), "weights.0 weights.1 biases.0 biases.1",
           ("delta.sum(0)", "delta.mean(0)", "biases.0 biases.1"), ("a[k].T @ delta", "a[k].T @ delta / 2", "weights.0 weights.1"))   # fmt: skip
-    check(nested, lambda f: judge(f, x, ((W, b), (V,))), "x p.0.0 p.0.1 p.1.0", ("h.T @ dy", "x.T @ dy", "p.1.0"))
 
 
 class Pair(NamedTuple):

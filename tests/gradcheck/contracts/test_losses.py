@@ -117,25 +117,3 @@ def test_a_method_that_gives_its_loss_and_a_dict():
           (" * (hidden > 0)", "", "params.W1 params.b1"), ("+ self.reg * W1\n", "+ 2 * self.reg * W1\n", "params.W1"),
           ('grads["b2"] = dscores.sum(axis=0)', 'grads["b2"] = dscores.sum()',
            "dparams.b2 has shape (), expected (3,) as params.b2 has"))   # fmt: skip
-
-
-def through_time(xs, h, W, b):
-    """What is behind a dict of gradients, the last state, is no gradient."""
-    kept, loss = [h], 0.0
-    for x in xs:
-        h = np.tanh(x + W @ h + b)
-        kept.append(h)
-        loss += 0.5 * h @ h
-    dW, db, dnext = np.zeros_like(W), np.zeros_like(b), np.zeros_like(h)
-    for before, after in zip(kept[-2::-1], kept[::-1]):
-        da = (after + dnext) * (1 - after**2)
-        dW, db, dnext = dW + np.outer(da, before), db + da, W.T @ da
-    return loss, {"W": dW, "b": db}, h
-
-
-def test_a_state_that_comes_back_beside_the_gradients():
-    inputs = normal((4, 3), 3, (3, 3), 3)
-    check(through_time, lambda f: judge(f, *inputs), "W b", ("after + dnext", "after", "W b"))
-    by_names = edited(through_time, '{"W": dW, "b": db}, h', "dW, db, h")
-    assert judge(by_names, *inputs).verdict == "NOT TESTED"              # h has the place of h's own gradient
-    assert judge(by_names, *inputs, grads=["W", "b"]).verdict == "PASS"
