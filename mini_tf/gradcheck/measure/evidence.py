@@ -12,7 +12,7 @@ from mini_tf.types import Array
 import numpy as np
 
 CERTAIN, NOISE, FAINT = 1e-4, 1e-9, 1e-4     # when a slope is known: see `Evidence.measure`
-SINGLE = 1e-4, 1e-2                          # EXACT and CERTAIN with float32 inside
+OF_FLOAT32 = 1e-4, 1e-2                          # EXACT and CERTAIN with float32 inside
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Evidence:
         found = slopes_of_entries(phi, x, entries)
         size, tiny = np.abs(found.slope).max(initial=0), np.finfo(float).tiny
         self.single = phi.single
-        exact, certain = SINGLE if self.single else (EXACT, CERTAIN)
+        exact, certain = OF_FLOAT32 if self.single else (EXACT, CERTAIN)
         unsure = found.uncertainty = np.maximum(found.uncertainty, max(exact * size, tiny))
         known = unsure <= certain * size
         if gradient is not None:

@@ -27,7 +27,7 @@ BEND = 0.7                           # times the bend at h: one as large at h/2 
 FINE = 1e-7                          # a slope known this well, relative to the tensor's largest, needs no smaller step
 ROUNDING = 4e-15                     # rounding error of one value of φ, relative to Σ |dy·y|
 SPACING = 1e-10                      # of the points that measure the noise of φ, times max(1, |x|)
-SINGLE, LEAST = 1e-9, 1.2e-7         # noise relative to Σ |dy·y|, above which there is float32 inside f: then at least
+NARROW, LEAST = 1e-9, 1.2e-7         # noise relative to Σ |dy·y|, above which there is float32 inside f: then at least
 LONG = 3e-2, 3e-3                    # so much, and slopes are measured by longer steps, too
 EXACT = 3e-11                        # the least uncertainty, relative to the largest slope of the tensor
 SWEEP = 10.0 ** np.arange(-1, -13, -1)
@@ -51,7 +51,7 @@ class Phi:
         y = np.asarray(subject.forward()[0])
         self.size: float = float(np.abs(y * dy).sum())   # Σ |dy·y|
         self.noise: float = max(ROUNDING * self.size, 6 * self.scatter())
-        narrow = self.noise > SINGLE * self.size or np.array_equal(y, y.astype(np.float32))
+        narrow = self.noise > NARROW * self.size or np.array_equal(y, y.astype(np.float32))
         self.single: bool = subject.adapter.may_be_single and bool(narrow)
         self.noise = max(self.noise, LEAST * self.size) if self.single else self.noise
 
