@@ -7,6 +7,7 @@ several of them is a block, too. Inside an op every line is one.
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -230,8 +231,8 @@ class _Finder:
     def _line_block(self, flow: "_Flow", number: int, line: Line, is_function: bool) -> Block:
         frame, (name, ref) = line.frame, self.floats(made(line))[0]
         is_sum = _is_sum(line) and not is_function
-        source = " ".join(frame.sheet.source[line.first - frame.sheet.first : line.last - frame.sheet.first + 1])
-        source = source.split("#")[0].strip()
+        lines = frame.sheet.source[line.first - frame.sheet.first : line.last - frame.sheet.first + 1]
+        source = " ".join(re.split(r"\s#\s", text)[0].strip() for text in lines)        # without comments
         takes = flow.reads(number, line)
         gradients = {of: found for of, taken in takes if (found := self._gradient(frame, of, taken)) is not None}
         name = "y" if name == "returned" else name

@@ -198,13 +198,14 @@ def test_a_learners_functions_are_blocks(tmp_path):
     path.write_text(
         "def double(x):\n    y = 2 * x\n    return y, lambda dy: 2 * dy\n\n"
         "def triple(x):\n    y = 3 * x\n    return y, lambda dy: 3 * dy\n\n"
-        "def both(x):\n    a, a_backward = double(x)\n    b, b_backward = triple(x)\n    y = a * b\n\n"
+        "def both(x):\n    a, a_backward = double(x)\n    b, b_backward = triple(x)\n    y = (a  # double\n         * b)\n\n"
         "    def backward(dy):\n        da, db = dy * b, dy * a\n        return a_backward(da) + b_backward(db)\n\n"
         "    return y, backward\n", encoding="utf-8",
     )  # fmt: skip
     f, inputs, _ = load(f"{path}::both", ["x=2,3"])
     found = map_of(explore(f, *inputs)).inside("both")
     assert found.names == ["x", "double", "triple", "y"]
+    assert found.blocks[-1]["detail"] == "y = (a * b)"     # on two lines, with a comment
     assert found.arrows() == {("given", "x"), ("x", "double"), ("x", "triple"), ("double", "y"), ("triple", "y")}
     da = {name: gradient for _, _, name, _, gradient in found.edges}["a"]
     dy = map_of(explore(f, *inputs)).block["dy"]
