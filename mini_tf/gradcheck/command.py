@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def chosen(
     """
     subjects: Subjects = {}
     for name in names or [""]:
-        if "::" in name or name.endswith(".py"):
+        if "::" in name or ".py" in name:
             subjects[name] = load(name, shapes, seed, args, **more or {})
         elif shapes or args or more:
             raise UserError(f"{name or 'mini_tf'} has inputs of its own; --shape, --arg and the like are for your "
@@ -54,7 +55,8 @@ def _examples(beginning: str, seed: int) -> Subjects:
 
     found = {name: make(np.random.default_rng(seed)) for name, make in EXAMPLES.items() if name.startswith(beginning)}
     if not found:
-        raise UserError(f"nothing is named {beginning}; there are: {'; '.join(EXAMPLES)}. "
+        near = f"did you mean {close[0]}? There" if (close := get_close_matches(beginning, EXAMPLES, 1)) else "there"
+        raise UserError(f"nothing is named {beginning}; {near} are: {'; '.join(EXAMPLES)}. "
                         "Your own function is file.py::function")                # fmt: skip
     return {name: (f, inputs, {"params": params}) for name, (f, inputs, params) in found.items()}
 

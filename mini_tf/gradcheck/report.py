@@ -37,8 +37,8 @@ class Comparison:
     set_aside: int           # entries with a kink within the step: they have no slope
     below_noise: int         # entries whose slope is not known well enough to say anything
     wrong_entries: int       # entries that differ by more than the uncertainty
-    error: float             # the worst |yours − measured|, in units of the uncertainty there
-    index: tuple[int, ...]   # of the worst entry
+    error: float             # |yours − measured| at the worst entry, in units of the uncertainty there
+    index: tuple[int, ...]   # of the worst entry: of those that are wrong, the one farthest off
     yours: float             # what backward said there
     measured: float          # what finite differences say there
     uncertainty: float
@@ -62,7 +62,7 @@ class Comparison:
         if abs(ratio + 1) < 0.01:
             return "of the other sign"
         if abs(ratio) >= 10:
-            return f"{abs(ratio):,.0f} times as large"
+            return f"{abs(ratio):,.0f} times as large" + " and of the other sign" * (ratio < 0)
         percent = 100 * abs(ratio - 1)
         return f"off by {percent:,.0f} %" if percent >= 1 else f"off by {percent:.1g} %"
 
@@ -107,6 +107,7 @@ class TensorReport:
     comparisons: list[Comparison] = field(default_factory=list)
     precision: Precision | None = None
     diagnosis: str = ""      # what is wrong, in words that hold at other points and sizes, too
+    of_path: bool = False    # the words are on a path through the forward
 
     @property
     def verdict(self) -> str:
@@ -289,7 +290,7 @@ class Report:
         said: dict[str, TensorReport] = {}               # words: the tensor of which they were said first
         for t in [t for t in self.tensors if self.wrong_step is None or t.verdict != FAIL]:
             yield Line("tensor", f"{t.verdict:<10} d{t.name:<{width}}{t.shape}: {t.sentence}", t)
-            if t.diagnosis and not (self.repair and self.repair.after):
+            if t.diagnosis and (t.of_path or not (self.repair and self.repair.after)):
                 first = said.setdefault(t.diagnosis, t)
                 yield Line("words", t.diagnosis if first is t else f"The same as for d{first.name}.", t)
 

@@ -127,9 +127,10 @@ def _compare(point: str, evidence: Evidence, name: str, phi: Phi, rng: np.random
     found, known = evidence.measure(name, phi, entries, gradient)
     yours = gradient.reshape(-1)[entries]
     with np.errstate(invalid="ignore", over="ignore"):
-        error = np.where(known, np.abs(yours - found.slope) / found.uncertainty, 0.0)
-    error[~np.isfinite(yours)] = np.inf
-    worst = int(error.argmax())
+        off = np.abs(yours - found.slope)
+        error = np.where(known, off / found.uncertainty, 0.0)
+    error[~np.isfinite(yours)] = off[~np.isfinite(yours)] = np.inf
+    worst = int(np.lexsort((error, np.where(error > 1, off, 0)))[-1])    # of those that are wrong, the one farthest off
     return Comparison(
         point, x.size, judged=int(known.sum()), set_aside=int(found.kink.sum()),
         below_noise=int((~known & ~found.kink).sum()), wrong_entries=int((error > 1).sum()), error=float(error[worst]),

@@ -60,6 +60,8 @@ def test_of_several_there_is_a_table_in_words(mini_tf, files):
     ("arguments", "message"),
     [
         (["right.py"], "right.py: which function or class; there are: square, broken, root"),
+        (["right.py:square"], "right.py:square is not there, expected a Python file and a function of it, as in my_ops.py::softmax"),
+        (["softmx"], "nothing is named softmx; did you mean softmax? There are: linear;"),
         (["right.py::root"], "root: what is the shape of x? Add --shape x=3,4, with your sizes"),
         (["right.py::square", "--arg", "p=2"], "square has no argument 'p'; it has x"),
         (["right.py::Square", "--methods", "go"], "no class Square with go and"),

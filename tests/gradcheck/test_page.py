@@ -109,12 +109,6 @@ def test_every_shape_becomes_a_matrix_with_the_worst_entry_in_it(shape, index, s
     assert [cell["at"] for row in rows for cell in row if cell["worst"]] == [str(list(index))]
 
 
-def test_what_is_no_number_has_no_colour():
-    row = pictures(compared([1.0, 2.0, np.nan, 3.0], [1.0, 2.5, 1.0, np.nan], (1,)))["maps"]["difference"][0]
-    assert [cell["colour"] for cell in row[2:]] == ["none", "none"]
-    assert row[0]["colour"] == "#ffffff" != row[1]["colour"]
-
-
 def test_the_lines_near_the_changes_or_suspects_are_shown_and_these_marked(wrong):
     wrong.suspects = [f"{PLACE}  dz = dy * (…)", f"{__file__}:{LINE + 2}  return dz @ W.T, x.T @ dz"]
     (shown,) = sources(wrong)

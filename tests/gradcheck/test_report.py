@@ -16,14 +16,10 @@ def compared(yours, measured, point="given", wrong=1, judged=12):
 
 @pytest.mark.parametrize(("yours", "measured", "off"), [
     (1.5, 1.0, "off by 50 %"), (1.364, 1.0, "off by 36 %"), (1.0004, 1.0, "off by 0.04 %"), (3.0, 1.0, "off by 200 %"),
-    (2.0, -2.0, "of the other sign"), (251.0, 1.0, "251 times as large"), (0.0, 1.0, "off by 100 %"), (1.0, 1e-12, "where 0 is right"), (np.nan, 1.0, "not a finite number"),
+    (2.0, -2.0, "of the other sign"), (251.0, 1.0, "251 times as large"), (-34.0, 1.0, "34 times as large and of the other sign"), (0.0, 1.0, "off by 100 %"), (1.0, 1e-12, "where 0 is right"), (np.nan, 1.0, "not a finite number"),
 ])  # fmt: skip
 def test_how_far_it_is_off(yours, measured, off):
     assert compared(yours, measured).off == off
-
-
-def test_zero_has_no_sign():
-    assert compared(-0.0, 1.0).sentence == "wrong in 1 of 12 entries, worst at [3]: yours is 0, measured 1, off by 100 %"
 
 
 def test_what_is_wrong_comes_first():
@@ -77,9 +73,3 @@ def test_json_has_plain_types_and_the_sentences(rng):
     assert found["tensors"][0]["points"][0]["yours"] == "nan"
     assert "gradient" not in found["tensors"][0]["points"][0]
     assert found["steps"][0]["report"]["verdict"] == "FAIL"
-
-
-def test_what_was_tried_is_said_even_if_there_is_no_suspect():
-    assert list(map(str, Report("f", tried="No single change makes it right").lines())) == ["No single change makes it right"]
-    lines = Report("f", suspects=["a.py:3  dx = dy"]).lines()
-    assert list(map(str, lines)) == ["The mistake can be in this line:", "  a.py:3  dx = dy"]

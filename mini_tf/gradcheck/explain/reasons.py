@@ -38,8 +38,9 @@ def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evi
     report.equal = [_change(edit, every) for edit in search.hits[1:] if edit.line != search.hits[0].line
                     and edit.cost[0] <= search.hits[0].cost[0]][:2]      # in other lines, and as small
     with suppress(*FAILURES), np.errstate(all="ignore"):
-        for name, words in sentences(evidence, [*search.points][1:]).items():        # which hold at other points, too
-            report.tensor(name).diagnosis = words
+        for name, (words, of_path) in sentences(evidence, [*search.points][1:]).items():     # hold at other points, too
+            t = report.tensor(name)
+            t.diagnosis, t.of_path = words, of_path
     evidence.back_to_the_point()
     if report.changes:
         return

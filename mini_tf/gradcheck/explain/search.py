@@ -120,7 +120,9 @@ class Search:
 
     def _repairing_rows(self, site: Site, e: Expression, J: Array, found: list[Candidate], M: Array) -> Iterator[Edit]:
         own, numbers = flat(e.values), ONE if self.evidence.subject.params else self._scope(site).numbers
-        for form, (terms, instead, kind) in FORMS.items() if len(M) else ():
+        any_form = "backward" in site.phases or not self.evidence.subject.adapter.takes_dy
+        forms = FORMS if any_form else {"v": FORMS["v"]}                 # y may need a cache, too
+        for form, (terms, instead, kind) in forms.items() if len(M) else ():
             values = np.nan_to_num(terms(M, own), posinf=0, neginf=0)
             multiples = self._multiples(values, J, site.missing + (J @ own if instead else 0))
             for row, c in sorted(multiples, key=lambda one: abs(abs(one[1]) - 1) > 1e-6)[:PER_EXPRESSION]:

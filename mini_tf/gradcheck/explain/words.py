@@ -16,15 +16,18 @@ FEW = 3                  # candidates for a factor that are named
 TENSORS = 4              # of a function with more wrong gradients, only the first get words
 
 
-def sentences(evidence: Evidence, others: Sequence[Evidence]) -> dict[str, str]:
-    """{tensor: what is wrong with its gradient, in a sentence}; others: evidence from other points and sizes"""
+def sentences(evidence: Evidence, others: Sequence[Evidence]) -> dict[str, tuple[str, bool]]:
+    """{tensor: (what is wrong with its gradient, in a sentence; whether it is a path)}
+
+    others: evidence from other points and sizes
+    """
     points = [evidence, *others]
     names = [name for name in evidence.wrong[:TENSORS] if np.isfinite(evidence.gradients[name]).all()]
     found = {name: _factor(points, name) or _transposed(points, name) for name in names}
     rest = [name for name in names if not found[name]]
-    found |= missing_paths(points, rest)
-    found |= {name: _entries(evidence, name) for name in rest if not found[name]}
-    return {name: words for name, words in found.items() if words}
+    paths = missing_paths(points, rest)
+    found |= {name: paths.get(name) or _entries(evidence, name) for name in rest}
+    return {name: (words, name in paths) for name, words in found.items() if words}
 
 
 def _pairs(points: Sequence[Evidence], name: str) -> Iterator[tuple[Evidence, Array, Array]]:

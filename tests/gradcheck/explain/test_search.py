@@ -91,6 +91,11 @@ def test_the_letters_of_an_einsum():
     assert report.repair.after.replace("'", '"') == 'dv = np.einsum("bij,bik->bjk", a, dy)'
 
 
+def test_a_transpose():
+    report = gradcheck(edited(right.sech, "X.T @ dz", "X @ dz"), *normal((4, 4), (4, 4)))
+    assert (report.repair.kind, report.repair.after) == ("a transpose is missing", "dW = X.T @ dz")
+
+
 def test_a_pair():
     net = edited_file(nets, "dout @ W.T", "dout @ -W.T")
     report = gradcheck(net.affine_forward, *INPUTS["dense"]())
@@ -124,6 +129,7 @@ def test_two_mistakes():
 
 def test_three_rows_are_not_three():
     report = run(gradcheck, "averaged", edited(right.averaged, " / x.shape[0]", ""))
+    assert report.repair.kind == "a factor is missing, or one too many"
     for change in (report.repair, *report.equal):
         assert "shape[0]" in change.after or "len(x)" in change.after
         assert "3" not in change.after

@@ -19,7 +19,10 @@ def said(thing, inputs, of=None):
     check = judged(lambda: Subject(thing, inputs, {}), None, 0, None)
     with check as (report, _, evidence, other), np.errstate(all="ignore"):
         assert report.verdict == "FAIL"
-        return of(evidence) if of else sentences(evidence, [*filter(None, [other]), *other_sizes(evidence)])
+        if of:
+            return of(evidence)
+        found = sentences(evidence, [*filter(None, [other]), *other_sizes(evidence)])
+        return {name: words for name, (words, _) in found.items()}
 
 
 @pytest.mark.parametrize(("name", "old", "new", "words"), [
@@ -40,7 +43,10 @@ def test_a_factor_is_named_by_all_sizes_that_fit_elsewhere():
     assert "1/√4 (axis 2 of q)" in words["q"]
 
 
-def test_beside_a_change_words_are_for_hints():
+def test_beside_a_change_words_are_for_hints_but_those_on_a_path():
+    path = str(gradcheck(edited(right.layer_norm, " - n * (dn * n).mean(-1, keepdims=True)", ""), *INPUTS["layer_norm"]()))
+    assert "One change makes it right" in path
+    assert "→ The gradient through `s` (line 4) is missing; all else is right." in path
     report = gradcheck(edited(FUNCTIONS["dense"], "dz @ W.T", "-dz @ W.T"), *INPUTS["dense"]())
     assert report.repair.after == "dx = dz @ W.T"
     assert "wrong sign" not in str(report)

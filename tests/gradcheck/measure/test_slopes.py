@@ -31,6 +31,12 @@ def test_the_report_has_both_numbers_and_the_worst_entry():
     assert "[1, 2]" in report.explain()
 
 
+def test_the_worst_entry_is_the_one_farthest_off():
+    c = np.array([1.0, 1000])                            # the slope of the first is known a thousand times as well
+    report = judge(lambda x: (c * x**3, lambda dy: 3 * c * x**2 * dy + [0.5, 5]), np.ones(2))
+    assert report.tensor("x").worst.index == (1,)
+
+
 @pytest.mark.parametrize("relative", [1e-2, 1e-5, 1e-7])
 def test_small_mistakes_are_seen(relative):
     assert judge(squared, normal((3, 4))).verdict == "PASS"
