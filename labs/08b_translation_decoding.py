@@ -385,7 +385,7 @@ for kind, same_place in (("nouns", 0.38), ("colours", 0.22)):
     expect(f"the same place, {kind}", about(same_place, within=0.06), at_same_place, quick=below(0.6), form="{:.0%}")
     expect(f"the row below, best head, {kind}", below(0.1), row_below[best], quick=None, form="{:.0%}")
 expect("chance, for nouns", about(0.11, within=0.01), share["nouns"][2], quick=about(0.15, within=0.02), form="{:.0%}")
-expect("layer 1, nouns: best head − worst head", above(0.2), np.ptp(share["nouns"][0][0]), quick=None, form="{:.0%}")
+expect("layer 1, nouns: best head − worst head", above(0.05), np.ptp(share["nouns"][0][0]), quick=None, form="{:.0%}")
 
 # %% [markdown]
 # Now three sentences whose word order changes: an adjective after its noun, a pronoun before its verb, *ne … pas*. Each
@@ -632,10 +632,10 @@ expect("trained: ln p, width 10 − width 1", between(-0.001, 0.02), of["log p"]
 expect("trained: BLEU with width 10", above(0.98), of["bleu"][-1], quick=above(0.1))
 expect("trained: BLEU, best − worst", below(0.01), np.ptp(of["bleu"]), quick=below(0.1))
 expect("beginner: ln p, width 10 − width 1", between(0.4, 5), new["log p"][-1] - new["log p"][0])
-expect("beginner: length with width 10", about(0.9, within=0.05), new["length"][-1], quick=between(0.7, 1.15))
+expect("beginner: length with width 10", about(0.9, within=0.1), new["length"][-1], quick=between(0.7, 1.15))
 expect("beginner: the width of the best BLEU", between(2, 8), best_bleu, quick=None)
-expect("beginner: BLEU, best − width 1", above(0.01), new["bleu"].max() - new["bleu"][0], quick=None)
-expect("beginner: BLEU, best − width 10", about(0.02, within=0.012), new["bleu"].max() - new["bleu"][-1], quick=None)
+expect("beginner: BLEU, best − width 1", above(0), new["bleu"].max() - new["bleu"][0], quick=None)
+expect("beginner: BLEU, best − width 10", about(0.02, within=0.02), new["bleu"].max() - new["bleu"][-1], quick=None)
 
 # %% [markdown]
 # ### A length penalty
@@ -651,7 +651,7 @@ table(("α", "trained: BLEU", "length", "right", "beginner: BLEU", "length", "ri
 scores, lengths = np.array([(new["bleu"], new["length"]) for _, new in penalized.values()]).T
 expect("beginner: least growth of length, α to next α", above(0), np.diff(lengths).min())
 expect("beginner: BLEU, α = 1 − without", about(0.03, within=0.015), scores[2] - scores[0], quick=None)
-expect("beginner: BLEU, α = 1 − α = 2", above(0), scores[2] - scores[3], quick=None)
+expect("beginner: BLEU, α = 1 − α = 2", about(0, within=0.05), scores[2] - scores[3], quick=None)
 
 # %% [markdown]
 # ## Experiment 6: BLEU
@@ -772,8 +772,8 @@ for name, of in (("trained", model), ("beginner", beginner)):
     print(f"{name:<14}{whole}")
     print(f"{'':<14}mean of the sentences' scores {each.mean():.3f}; {right:.0%} are right")
 of, new = compared.values()
-expect("beginner: corpus − mean", about(0.11, within=0.02), new["corpus − mean"], quick=above(0))
-expect("beginner: sentences that score 0", at_least(0.25), new["zero"], quick=above(0.1), form="{:.0%}")
+expect("beginner: corpus − mean", about(0.1, within=0.03), new["corpus − mean"], quick=above(0))
+expect("beginner: sentences that score 0", at_least(0.2), new["zero"], quick=above(0.1), form="{:.0%}")
 expect("trained: corpus − mean", about(0, within=0.01), of["corpus − mean"], quick=about(0, within=0.2))
 expect("beginner: BLEU − share of right sentences", about(0.27, within=0.045), new["corpus − right"], quick=above(0))
 
@@ -794,9 +794,9 @@ expect("beginner: BLEU − share of right sentences", about(0.27, within=0.045),
 #   written, not of the one being read. In this run all heads of that layer do; those of layer 1 do so less often, and
 #   differ.
 # - For the trained model all widths find the same sentences, with BLEU above 0.98, but width 10 reads nine times
-#   the words. For the beginner BLEU is best with a width in between, at least 0.01 above width 1 and about 0.02
-#   above width 10, although ln p keeps rising: at width 10 its sentences have 0.9 of the references' length. A length
-#   penalty with α = 1 gains 0.03.
+#   the words. For the beginner BLEU is best with a width in between, in five runs 0.006 to 0.08 above width 1 and
+#   0.005 to 0.03 above width 10, although ln p keeps rising: at width 10 its sentences have 0.8 to 0.95 of the
+#   references' length. A length penalty with α = 1 gains 0.03; whether α = 2 gains more differs from run to run.
 # - The slide's worked example gives 0.672, as printed.
 #
 # None of this says how the model would do on sentences that people write: the grammar's have one right translation
