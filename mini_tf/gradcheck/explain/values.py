@@ -34,7 +34,7 @@ OF_TWO = (
     "e * v", "e / v", "e @ v", "e.T @ v", "e @ v.T", "e == v[..., None]", "e + v", "e - v",
     "(e * v).sum(-1, keepdims=True)", "(e * v).mean(-1, keepdims=True)", "e * (e * v).mean(-1, keepdims=True)",
     "e * (v - (e * v).sum(-1, keepdims=True))", "e - v * e.sum(-1, keepdims=True)",
-    "e.reshape(-1, e.shape[-1]).T @ v.reshape(-1, v.shape[-1])",
+    "e * (e * v).sum(-1, keepdims=True)", "e.reshape(-1, e.shape[-1]).T @ v.reshape(-1, v.shape[-1])",
 )  # fmt: skip
 NARROW, WIDE = 25, 60    # how many values are paired with how many functions of values
 FUNCTIONS, VALUES = 1200, 120                            # at most of each kind
