@@ -3,8 +3,11 @@
 import ast
 import copy
 import functools
+import re
+import shlex
 import sys
 import textwrap
+from pathlib import Path
 
 import _blanks
 from mini_tf.gradcheck import judge
@@ -63,6 +66,19 @@ def test_the_blanks_are_named(path, made, capsys):
     assert not student.check(str(made / path.name))
     named = [f"TO DO {blank.name} is a blank: write it, then check it" for blank in student.blanks_of(path)]
     assert capsys.readouterr().out.splitlines() == [*named, f"0 of {len(named)} blanks are right"]
+
+
+def test_commands_name_files_where_they_are_from_the_folder_that_make_was_started_in(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["student.py", "make", "our labs"])
+    student.main()
+    shown = shlex.split(capsys.readouterr().out.splitlines()[-1])
+    lab, exercise = Path("our labs/04_word_embeddings.py"), Path("our labs/exercises/01_softmax.py")
+    told = shlex.split(re.search(r"python .*::count_pair", lab.read_text(encoding="utf-8"))[0])
+    assert told == [*shown[:3], f"{lab.as_posix()}::count_pair"]
+    assert Path(told[1]).is_file()
+    command = re.search("mini-tf gradcheck .*", exercise.read_text(encoding="utf-8"))[0]
+    assert shlex.split(command)[2] == f"{exercise.as_posix()}::softmax"
 
 
 class Other(ast.NodeTransformer):
