@@ -104,8 +104,9 @@ def summary():
     judged = [record for record in records if record.mark != NOT_JUDGED]
     missed = [record.what for record in judged if record.mark == MISSED]
     if judged and hasattr(sys, "last_value"):            # an exception has ended the script, or a notebook's cell
-        print(f"\nStopped early, by an error. Expectations so far: {len(judged) - len(missed)} met, {len(missed)} missed"
-              + ": " * bool(missed) + "; ".join(missed))
+        names = f": {'; '.join(missed)}" if missed else ""
+        print("\nStopped early, by an error. Expectations so far: "
+              f"{len(judged) - len(missed)} met, {len(missed)} missed{names}")         # fmt: skip
     elif missed:
         print(f"\n{len(missed)} of {len(judged)} expectations not met: {'; '.join(missed)}")
     elif judged:
