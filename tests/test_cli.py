@@ -88,7 +88,7 @@ def test_unknown_words_are_named_or_skipped(mini_tf, run_folder):
     code, out, err = mini_tf("generate", run_folder, "--prompt", "my lordd xyzzy", "--unknown", "skip", "--words", 3)
     assert code == 0
     assert out.startswith("my")
-    assert "2 unknown word(s) left out" in err
+    assert "2 unknown words left out" in err
 
 
 def test_gradcheck_prints_a_table_and_ends_with_0(mini_tf):

@@ -31,10 +31,13 @@ def made(tmp_path_factory):
 
 
 @each
-def test_a_lab_has_blanks_with_hints(path):
+def test_a_lab_has_blanks_with_hints_in_its_order(path):
     blanks = student.blanks_of(path)
     assert len(blanks) >= 2
     assert all(len(blank.hints) >= 2 for blank in blanks)
+    text = ast.parse(path.read_text(encoding="utf-8"))
+    lines = [student.find(text, blank.name).lineno for blank in blanks]
+    assert lines == sorted(lines)
 
 
 @each
