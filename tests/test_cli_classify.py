@@ -127,7 +127,7 @@ def test_columns_are_chosen(mini_tf, tmp_path):
         ("text,label\none,a\ntwo, or three,b\n", "line 3: the row has 3 fields, expected 2"),
         ('text,label\none,a\n"two,b\nthree,a\n', "line 3: the row that begins here cannot be read"),
         ("text,label\none,a\n ,b\n", "line 3: the column 'text' is empty"), ("text,label\none,a\ntwo,\n", "line 3: the column 'label' is empty"),
-        ("text,label\none,a\ntwo,b\nthree,a\n", "example, expected at least 3"),
+        ("text,label\none,a\ntwo,b\nthree,a\n", "has 2 examples, expected at least 3"),
         ("text,label\none,a\ntwo,a\n", "2 rows and not two different labels"), ("text,label\n", "0 rows"), ("", "is empty"),
         ("text;label\none;a\n", "Columns are separated by commas"),
     ],
