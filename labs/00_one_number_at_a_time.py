@@ -3,7 +3,7 @@
 #
 # - **Goals:** write the sweep back through a graph of numbers, turn it into loops and those into products of matrices;
 #   say why the backwards of a linear layer and of softmax look as they do, and what a graph costs.
-# - **Before it:** the chain rule, products of matrices, NumPy; no other lab. **Time:** about 6.5 hours.
+# - **Before it:** the chain rule, products of matrices, NumPy; no other lab. **Work:** about 6.5 hours.
 # - **Hand in:** `sweep`, `linear_in_loops.backward`, `linear_by_rows.backward`, `linear_at_once.backward`,
 #   `softmax_at_once.backward`, `gpt_of_ops.backward`; an experiment from “Try”.
 #
@@ -13,7 +13,7 @@
 # none: its ops work on whole arrays, each with a backward written by hand. This lab leads from one to the other.
 #
 # Letters: **T** characters read, **n** size of a vector, **c** different characters; `dx` is the gradient of the loss
-# with respect to x. It takes half a minute on one CPU core, 10 seconds with `--quick`.
+# with respect to x. It runs in half a minute on one CPU core, 10 seconds with `--quick`.
 
 # %%
 import itertools

@@ -3,7 +3,7 @@
 #
 # - **Goals:** fit a Markov chain by counting, and prove that no other chain makes the data as probable; predict words
 #   by n-grams, backing off where a history is unknown; say why counting alone gives a new text probability 0.
-# - **Before it:** conditional probability, the logarithm, the maximum of a function under a constraint. **Time:** about
+# - **Before it:** conditional probability, the logarithm, the maximum of a function under a constraint. **Work:** about
 #   4 hours.
 # - **Hand in:** `count_chain`, `log_likelihood`, `next_words`, `back_off`; an experiment from “Try”.
 #
@@ -22,7 +22,7 @@
 # one included (`order` in the code; the sources' n); **w** a word, **h** its history, the K − 1 words before it;
 # **π**, **A** the Markov chain.
 #
-# It takes a few seconds on one CPU core, with or without `--quick`.
+# It runs in a few seconds on one CPU core, with or without `--quick`.
 
 # %%
 from collections import Counter

@@ -3,7 +3,7 @@
 #
 # - **Goals:** smooth n-grams in five ways, compute Kneser and Ney's probability of a word by hand, measure language
 #   models in nats per word on new text, and judge what that number leaves out.
-# - **Before it:** Lab 01. **Time:** about 5 hours.
+# - **Before it:** Lab 01. **Work:** about 5 hours.
 # - **Hand in:** `add_delta`, `discounts`, `kneser_ney`, `copied`; an experiment from “Try”.
 #
 # Sources: USC CSCI 567 (spring 2024), lecture 8, n-gram models: slides without a printed address, which follow
@@ -20,7 +20,8 @@
 # a pseudo-count (the library's `k`, of "add-k"); **D** the discount of Kneser-Ney; **$N_i$** how many n-grams occur i
 # times.
 #
-# It takes half a minute on one CPU core; with `--quick`, which tries fewer settings and writes less text, half of that.
+# It runs in half a minute on one CPU core; with `--quick`, which tries fewer settings and writes less text, half of
+# that.
 
 # %%
 from collections import Counter

@@ -3,7 +3,7 @@
 #
 # - **Goals:** say what embeddings have that one-hot vectors lack, derive softmax's gradient p − y, tell which ways of
 #   combining word vectors keep their order, and go through Bengio's model by hand, forward and backward.
-# - **Before it:** Lab 01's n-grams; the chain rule, products of matrices. **Time:** about 4.5 hours.
+# - **Before it:** Lab 01's n-grams; the chain rule, products of matrices. **Work:** about 4.5 hours.
 # - **Hand in:** `cross_entropy`, `mean`, `hidden_layer`; an experiment from “Try”.
 #
 # Sources:
@@ -21,7 +21,7 @@
 #
 # `02b_window_on_shakespeare.py` trains it, compares it with counting, and looks at what its vectors have learned.
 #
-# It takes a few seconds on one CPU core, with or without `--quick`.
+# It runs in a few seconds on one CPU core, with or without `--quick`.
 #
 # Letters: **B** batch, **T** words in the window, **n** size of a word vector, **k** hidden units, **c** words in the
 # vocabulary; W and U are matrices of weights. All losses are cross-entropies in nats per word. In mini_tf a word is a

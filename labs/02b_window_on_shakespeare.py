@@ -3,14 +3,14 @@
 #
 # - **Goals:** train a neural language model and compare it with counting fairly, on the same words; combine the two;
 #   recognize overfitting; examine what word vectors have learned.
-# - **Before it:** Lab 02, and Lab 01b's smoothing. **Time:** about 5 hours.
+# - **Before it:** Lab 02, and Lab 01b's smoothing. **Work:** about 5 hours.
 # - **Hand in:** `mixture`, `by_place`, `nearest`, `total_variation`; an experiment from “Try”.
 #
 # Sources and letters: those of `02_fixed_window.py`, which built the model step by step, on toy sentences. Here it
 # learns from 250,000 words.
 #
-# It takes about three minutes on one CPU core, ten seconds with `--quick`. If other programs keep the machine busy, set
-# OPENBLAS_NUM_THREADS=1.
+# It runs in about three minutes on one CPU core, ten seconds with `--quick`. If other programs keep the machine busy,
+# set OPENBLAS_NUM_THREADS=1.
 #
 # All losses are cross-entropies in nats per word. The model:
 #

@@ -3,7 +3,7 @@
 #
 # - **Goals:** write backpropagation through time by hand, derive a bound on how much a gradient can grow over d steps,
 #   tell from a matrix whether gradients vanish or explode, and prevent a training run from diverging.
-# - **Before it:** Lab 02; eigenvalues, the norm of a matrix. **Time:** about 5 hours.
+# - **Before it:** Lab 02; eigenvalues, the norm of a matrix. **Work:** about 5 hours.
 # - **Hand in:** `rnn_by_hand.backward`, `contributions`, `gradient_over_steps`; an experiment from “Try”.
 #
 # Sources: CSCI 567 (USC, spring 2024; slides without an address, after <https://web.stanford.edu/class/cs224n/>),
@@ -17,7 +17,7 @@
 #
 # `03b_recurrent_on_shakespeare.py` turns it into a language model, and measures how many words back it remembers.
 #
-# It takes 5 to 25 seconds on one CPU core, with or without `--quick`.
+# It runs in 5 to 25 seconds on one CPU core, with or without `--quick`.
 #
 # Letters: **B** texts in a batch, **T** steps, **n** size of a word vector, **k** size of the state, **c** different
 # words, **d** a distance in words. Losses are in nats per word. A vector is a row here, x·W; the lectures write

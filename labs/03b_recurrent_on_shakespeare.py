@@ -3,15 +3,15 @@
 #
 # - **Goals:** train a recurrent language model by teacher forcing, with the gradient of its loss; carry its state from
 #   one batch to the next; measure how many words back a model really remembers.
-# - **Before it:** Lab 03, and the losses of Labs 01b and 02b. **Time:** about 6 hours.
+# - **Before it:** Lab 03, and the losses of Labs 01b and 02b. **Work:** about 6 hours.
 # - **Hand in:** `step_losses.backward`, `windows_of`, `forgotten`, `read_one`; an experiment from “Try”.
 #
 # Sources and letters: those of `03_recurrent.py`, which derived a recurrent network's gradient through time, and showed
 # it vanish and explode. Here such a network learns language.
 #
-# It takes about two minutes on one CPU core, about half a minute with `--quick` (too short for the model to learn much:
-# read the conclusions off the full run), and at least twice as long on a machine that is busy with other work. Set
-# OPENBLAS_NUM_THREADS=1 there.
+# It runs in about two minutes on one CPU core, about half a minute with `--quick` (too short for the model to learn
+# much: read the conclusions off the full run), and at least twice as long on a machine that is busy with other work.
+# Set OPENBLAS_NUM_THREADS=1 there.
 
 # %%
 from functools import partial

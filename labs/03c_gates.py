@@ -3,7 +3,7 @@
 #
 # - **Goals:** write one step of an LSTM and of a GRU, forward and backward; say what the forget gate and its bias do to
 #   the gradient of a far word, and test by experiment what a network can remember.
-# - **Before it:** Lab 03. **Time:** about 5 hours.
+# - **Before it:** Lab 03. **Work:** about 5 hours.
 # - **Hand in:** `lstm_step.backward`, `through_time.backward`, `gru_step.backward`; an experiment from “Try”.
 #
 # Sources: CS685 (UMass Amherst, 2020, <https://people.cs.umass.edu/~miyyer/cs685/>), lecture on neural language models,
@@ -18,7 +18,7 @@
 #
 # Letters: **B** texts in a batch, **T** steps, **n** size of a word vector, **k** size of the state, **d** a distance
 # in words; the gates **i** (input), **f** (forget), **o** (output), **r** (reset), **z** (update), the new content
-# **g**, the cell **c**. A vector is a row here, x·W. It takes a minute on one CPU core, 10 seconds with `--quick`.
+# **g**, the cell **c**. A vector is a row here, x·W. It runs in a minute on one CPU core, 10 seconds with `--quick`.
 
 # %%
 from functools import partial

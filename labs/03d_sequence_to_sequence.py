@@ -3,7 +3,7 @@
 #
 # - **Goals:** say what one vector between two networks costs; write multiplicative and additive attention, forward and
 #   backward; train a translator with it, decode with a beam, and read a map of attention.
-# - **Before it:** Lab 03, better 03c; softmax's gradient (Lab 02 or exercise 01). **Time:** about 4 hours.
+# - **Before it:** Lab 03, better 03c; softmax's gradient (Lab 02 or exercise 01). **Work:** about 4 hours.
 # - **Hand in:** `multiplicative.backward`, `additive.backward`; an experiment from “Try”.
 #
 # Source: CMU 10-417/617, recitation for homework 3a, fall 2022 (no address is printed on the slides): "Language
@@ -19,7 +19,7 @@
 # **k** size of a state, **c** words of a vocabulary. **z** (S, k) are the states of the network that reads, the
 # **encoder**, **h** (U, k) those of the network that writes, the **decoder**. A vector is a row here, x·W.
 #
-# It takes about two minutes on one CPU core, half a minute with `--quick`.
+# It runs in about two minutes on one CPU core, half a minute with `--quick`.
 
 # %%
 from dataclasses import replace

@@ -1,12 +1,13 @@
 # %% [markdown]
 # # Lab 04: word embeddings
 #
-# **Short path** (`README.md`), 20 minutes: Tasks 6.1 to 6.3; skip the loop as machine code, what follows 6.3, and PCA.
+# **Short path** (`README.md`), read in 20 minutes: Tasks 6.1 to 6.3; skip the loop as machine code, what follows 6.3,
+# and PCA.
 #
 # - **Goals:** turn a text into indices, co-occurrence counts and short vectors; predict a matrix's eigenvalues from
 #   word counts alone; judge what such vectors capture, and how much of a word PCA loses.
-# - **Before it:** eigenvalues and eigenvectors of symmetric matrices; no other lab. **Time:** about 6 hours.
-# - **Hand in:** `count_pair`, `count_neighbours`, `model_eigenvalues`, `nearest`, `ppmi`, `among_five`; an experiment
+# - **Before it:** eigenvalues and eigenvectors of symmetric matrices; no other lab. **Work:** about 6 hours.
+# - **Hand in:** `count_pair`, `count_neighbours`, `nearest`, `ppmi`, `among_five`, `model_eigenvalues`; an experiment
 #   from “Try”.
 #
 # Source: ESE-2000 Lab 6, "Language transformers", <https://dsd.seas.upenn.edu/lab6>, Tasks 6.1 to 6.3 and the section
@@ -19,7 +20,7 @@
 # words of the corpus, **r** the rank of a word by its count, or of an eigenvector by its eigenvalue (the source's k).
 # The source counts words from 1, and writes vectors as columns; Python counts from 0, and a word is a row here.
 #
-# It takes one to four minutes on two CPU cores; with `--quick`, which computes only 256 eigenvectors and not 768, a
+# It runs in one to four minutes on two CPU cores; with `--quick`, which computes only 256 eigenvectors and not 768, a
 # third of that.
 
 # %%

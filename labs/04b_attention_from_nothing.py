@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Lab 04b: attention from scratch, in six steps
 #
-# **Short path** (`README.md`), 35 minutes: all of it; steps 4 and 5 have attention's gradient.
+# **Short path** (`README.md`), read in 35 minutes: all of it; steps 4 and 5 have attention's gradient.
 #
 # - **Goals:** build attention from a mean in six steps, say which questions each step can answer, write the backward of
 #   each up to several heads, and give the reason for the 1/√m.
-# - **Before it:** the chain rule, products of matrices, softmax (its gradient is derived again). **Time:** about 7
+# - **Before it:** the chain rule, products of matrices, softmax (its gradient is derived again). **Work:** about 7
 #   hours.
 # - **Hand in:** `mean_of_words.backward`, `weighted_mean.backward`, `look_up.backward`, `one_head.backward`,
 #   `heads.backward`; an experiment from “Try”.
@@ -30,7 +30,7 @@
 # Letters: **B** batch, **T** words of a text, **n** size of a word vector, **H** heads, **m** size of a head. The
 # lecture's d is n here, and its $d_{attn}$ is m.
 #
-# It takes a minute on one CPU core, a quarter of it with `--quick`.
+# It runs in a minute on one CPU core, a quarter of it with `--quick`.
 
 # %%
 from functools import partial

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Lab 05: predicting the next word's vector
 #
-# **Short path** (`README.md`), 15 minutes: Task 6.4; of 6.5 only why a small error is not a good word.
+# **Short path** (`README.md`), read in 15 minutes: Task 6.4; of 6.5 only why a small error is not a good word.
 #
 # - **Goals:** follow one head of a transformer through its equations, with all shapes; show that it ignores the order
 #   of words; say why an excellent squared error can come with useless predictions.
-# - **Before it:** Lab 04 (its vectors); Lab 04b or exercise 06 (attention). **Time:** about 4 hours.
+# - **Before it:** Lab 04 (its vectors); Lab 04b or exercise 06 (attention). **Work:** about 4 hours.
 # - **Hand in:** `one_head`, `average_error`, `mean_followers`; an experiment from “Try”.
 #
 # Source: ESE-2000 Lab 6, "Language transformers", Tasks 6.4 and 6.5, <https://dsd.seas.upenn.edu/lab6>. Lab 04 made
@@ -16,9 +16,9 @@
 # Letters: **B** batch, **T** history length, **n** embedding dimension, **H** heads, **m** dimension of a head,
 # **L** layers, **c** vocabulary size.
 #
-# It takes three to five minutes on one CPU core, most of it training; with `--quick`, which uses 64 dimensions instead
-# of 256 and far fewer steps, less than a minute. On a machine that is busy with other work, set OPENBLAS_NUM_THREADS=1:
-# threads that wait for each other can be slower than one alone.
+# It runs in three to five minutes on one CPU core, most of it training; with `--quick`, which uses 64 dimensions
+# instead of 256 and far fewer steps, less than a minute. On a machine that is busy with other work, set
+# OPENBLAS_NUM_THREADS=1: threads that wait for each other can be slower than one alone.
 
 # %%
 from functools import partial

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Lab 06: a transformer that predicts words
 #
-# **Short path** (`README.md`), 15 minutes: Task 6.6, “Training” in 6.7, the sampler of 6.8, `write` in 6.9.
+# **Short path** (`README.md`), read in 15 minutes: Task 6.6, “Training” in 6.7, the sampler of 6.8, `write` in 6.9.
 #
 # - **Goals:** turn a transformer's output into probabilities, with the gradient of their loss; tell what a loss in nats
 #   means, and memorization from generalization; sample from a model, and have it write.
-# - **Before it:** Lab 05; the unigram and bigram of Lab 01. **Time:** about 5.5 hours.
+# - **Before it:** Lab 05; the unigram and bigram of Lab 01. **Work:** about 5.5 hours.
 # - **Hand in:** `vec_readout.backward`, `cross_entropy`, `draw`, `write`; an experiment from “Try”.
 #
 # Source: ESE-2000 Lab 6, "Language models", Tasks 6.6 to 6.9, <https://dsd.seas.upenn.edu/lab6>.
@@ -13,8 +13,8 @@
 # You give the transformer of Task 6.4 a readout that outputs probabilities, train it on Shakespeare, compare it with
 # baselines that need no network, sample words from it, and have it write.
 #
-# It takes about five minutes on two idle CPU cores, under a minute with `--quick`. On a machine that is busy with other
-# work, set OPENBLAS_NUM_THREADS=1: threads that wait for each other can be slower than one alone.
+# It runs in about five minutes on two idle CPU cores, under a minute with `--quick`. On a machine that is busy with
+# other work, set OPENBLAS_NUM_THREADS=1: threads that wait for each other can be slower than one alone.
 #
 # Letters: B batch, T history length in words, n size of a word vector, L layers, H heads, m size of a head, c
 # vocabulary size (which the source also calls $\tilde d_n$), A the readout's matrix. The source averages its loss over

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Lab 07: positions, layer norms and masks
 #
-# **Short path** (`README.md`), 15 minutes: order without positions, layer norm's gradient, and Task 6.12.
+# **Short path** (`README.md`), read in 15 minutes: order without positions, layer norm's gradient, and Task 6.12.
 #
 # - **Goals:** give a model positions, normalize its layers, with layer norm's gradient, and hide the future from it;
 #   find where a model sees its own answers, in outputs, in gradients and in the loss (the source leaks them twice).
-# - **Before it:** Lab 06. **Time:** about 5.5 hours.
+# - **Before it:** Lab 06. **Work:** about 5.5 hours.
 # - **Hand in:** `encoding`, `attention_map`, `words_attended`, `layer_norm.backward`, `norm_over_time`; an experiment
 #   from “Try”.
 #
@@ -18,7 +18,7 @@
 #
 # Lab 07b adds them one after the other, trains each time, and generates text (Tasks 6.13 and 6.14).
 #
-# It takes about five minutes on two CPU cores, a quarter of a minute with `--quick`.
+# It runs in about five minutes on two CPU cores, a quarter of a minute with `--quick`.
 #
 # Letters: B batch, T history length in words, n size of a word vector, L layers, H heads, m size of a head, c
 # vocabulary size. The source writes words as columns; here, as everywhere in these labs, a word is a row.

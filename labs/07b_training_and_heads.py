@@ -3,7 +3,7 @@
 #
 # - **Goals:** find out by experiment which part of a model helps; derive what dropout and Adam do; measure how much
 #   history a model uses and what each head contributes.
-# - **Before it:** Lab 07; mean and variance. **Time:** about 4.5 hours.
+# - **Before it:** Lab 07; mean and variance. **Work:** about 4.5 hours.
 # - **Hand in:** `adam_direction`, `shared_loss`, `where_it_looks`; an experiment from “Try”.
 #
 # Source: ESE-2000 Lab 6 (<https://dsd.seas.upenn.edu/lab6>), "Training and Generation", Tasks 6.13 and 6.14.
@@ -11,7 +11,7 @@
 # Lab 07 studied positions, layer norm and the causal mask one by one. Here you add them to Lab 06's model one after the
 # other and train each time.
 #
-# It takes about six minutes on two CPU cores, half a minute with `--quick` (too short for the differences in 6.13 to
+# It runs in about six minutes on two CPU cores, half a minute with `--quick` (too short for the differences in 6.13 to
 # mean much: read those off the full run).
 #
 # Letters: B batch, T history length in words, n size of a word vector, L layers, H heads, m size of a head, c

@@ -3,7 +3,7 @@
 #
 # - **Goals:** build a translator's parts by hand: positions, heads, cross-attention with both its gradients, masks;
 #   recognize a loss that is too good because the model sees its answer; locate a wrong backward in a whole model.
-# - **Before it:** Lab 07; exercise 06 (attention's gradient). **Time:** about 5.5 hours.
+# - **Before it:** Lab 07; exercise 06 (attention's gradient). **Work:** about 5.5 hours.
 # - **Hand in:** `positions_of_the_slide`, `attention_by_hand.backward`, `head_across`, `look_ahead_mask`; an experiment
 #   from “Try”.
 #
@@ -25,7 +25,7 @@
 #
 # `08b_translation_decoding.py` trains the translator and translates: beam search, attention maps, BLEU.
 #
-# It takes about a minute on one CPU core, half a minute with `--quick`.
+# It runs in about a minute on one CPU core, half a minute with `--quick`.
 #
 # Letters: B batch, S words of a source sentence, U words of its translation, T the most words that a model can take, n
 # size of a word vector, L layers, H heads, m size of a head, c vocabulary size. The slides' d is our n, their $d_k$ our

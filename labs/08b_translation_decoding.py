@@ -3,7 +3,7 @@
 #
 # - **Goals:** train a translator, decode greedily and with a beam, and say what a wider beam gains and loses; compare
 #   maps of attention with a lexicon; compute BLEU from its formula.
-# - **Before it:** Lab 08. **Time:** about 6 hours.
+# - **Before it:** Lab 08. **Work:** about 6 hours.
 # - **Hand in:** `greedy_by_hand`, `beam_by_hand`, `precision`, `bleu_by_hand`; an experiment from “Try”.
 #
 # Source: CMU 10-417/617, recitation for homework 3a, fall 2022 (no address is printed on the slides): the slides on
@@ -19,7 +19,7 @@
 # - experiment 5: beams of width 1 to 10, and why a beam prefers short sentences,
 # - experiment 6: BLEU, computed from its formula.
 #
-# It takes about four minutes on one CPU core, half a minute with `--quick`, which has a smaller model and shorter
+# It runs in about four minutes on one CPU core, half a minute with `--quick`, which has a smaller model and shorter
 # sentences.
 #
 # Letters: B batch, S words of a source sentence, U words of its translation, T the most words that a model can take, n

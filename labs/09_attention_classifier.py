@@ -4,7 +4,7 @@
 # - **Goals:** build attention from X·Xᵀ up to heads, with the gradients; test whether a classifier uses word order and
 #   whether attention is worth it; tell attention weights from influence; find a wrong mask, which no gradient check
 #   can.
-# - **Before it:** Lab 02's softmax layer; better Lab 04b, too. **Time:** about 7.5 hours.
+# - **Before it:** Lab 02's softmax layer; better Lab 04b, too. **Work:** about 7.5 hours.
 # - **Hand in:** `timewise_mean`, `base_attention`, `query_key_value.backward`, `contributions`; an experiment from
 #   “Try”.
 #
@@ -26,7 +26,7 @@
 # 7. padding, and mistakes that a gradient check cannot find,
 # 8. the gradient of the whole model.
 #
-# It takes about four minutes on one CPU core, half a minute with `--quick`.
+# It runs in about four minutes on one CPU core, half a minute with `--quick`.
 #
 # Letters: B batch, T words of a text, n size of a word vector, H heads, m size of a head, S scores and A weights of
 # attention. The notebook's D is n here, and its weights W are A.

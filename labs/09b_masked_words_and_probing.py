@@ -3,7 +3,7 @@
 #
 # - **Goals:** build a language model of a single layer of attention; train a model to fill in hidden words; probe the
 #   layers of a GPT without being misled by data that it has seen; reuse word vectors.
-# - **Before it:** Labs 07 and 09. **Time:** about 6 hours.
+# - **Before it:** Labs 07 and 09. **Work:** about 6 hours.
 # - **Hand in:** `with_skip`, `read_and_asked`, `probe_loss`; an experiment from “Try”.
 #
 # Sources: "Multi-Head Attention Encoders", a course notebook that does not name its author, from `MyLanguageModel` to
@@ -20,7 +20,7 @@
 # 3. probing: what a linear classifier can read from each layer of a GPT,
 # 4. reusing word vectors for another task.
 #
-# It takes about twelve minutes on one CPU core, half a minute with `--quick`. On a machine that is busy with other
+# It runs in about twelve minutes on one CPU core, half a minute with `--quick`. On a machine that is busy with other
 # work, set OPENBLAS_NUM_THREADS=1: threads that wait for each other can take longer than one alone.
 #
 # Letters: B batch, T words of a text, n size of a word vector, L layers, H heads, m size of a head, c vocabulary size,

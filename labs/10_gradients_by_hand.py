@@ -3,7 +3,7 @@
 #
 # - **Goals:** measure a slope, and choose its step; derive the gradients of GELU and of a restricted Boltzmann machine,
 #   check them, and say which part of the latter contrastive divergence only estimates.
-# - **Before it:** Taylor series, integrals, probability; no other lab. **Time:** about 5.5 hours.
+# - **Before it:** Taylor series, integrals, probability; no other lab. **Work:** about 5.5 hours.
 # - **Hand in:** `richardson`, `gelu`, `free_energy`, `log_likelihood`; an experiment from “Try”.
 #
 # Sources:
@@ -18,7 +18,7 @@
 #
 # `10b_wrong_gradients.py` is about wrong ones: what the checker says about them, and what they do to training.
 #
-# It takes half a minute to a minute on one CPU core, half as long with `--quick`.
+# It runs in half a minute to a minute on one CPU core, half as long with `--quick`.
 #
 # Letters: **B** batch, **k** hidden units, as in all labs; here also **D** visible units, which are pixels, and **g**
 # steps of Gibbs sampling (the k of "CD-k" in the literature). **h** is the step of a finite difference in section 1,

@@ -3,7 +3,7 @@
 #
 # - **Goals:** tell from a checker's report or a scatter plot what kind of mistake a backward has; say what a naive
 #   check misses, and why a falling loss proves nothing.
-# - **Before it:** exercises 01, 03 and 06, or the gradients of Labs 04b and 07. **Time:** about 4 hours.
+# - **Before it:** exercises 01, 03 and 06, or the gradients of Labs 04b and 07. **Work:** about 4 hours.
 # - **Hand in:** `measured_slopes`, `slope_and_scatter`, `cosine`; an experiment from “Try”.
 #
 # Source: 10-417/617, Intermediate Deep Learning, Carnegie Mellon University, fall 2022, recitation to homework 3a (no
@@ -11,7 +11,7 @@
 #
 # Every gradient in mini_tf is written by hand, so it can be wrong.
 #
-# It takes three to four minutes on one CPU core, ten seconds with `--quick` (too short for section 2's differences to
+# It runs in three to four minutes on one CPU core, ten seconds with `--quick` (too short for section 2's differences to
 # mean much: read those off the full run).
 #
 # Letters: **T** history length in words, **n** size of a word vector, **m** size of a head, **c** vocabulary size.

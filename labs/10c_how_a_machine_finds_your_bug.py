@@ -3,13 +3,13 @@
 #
 # - **Goals:** test by linear algebra which expressions of a backward can be at fault, search thousands of changes for
 #   the one that mends it, and discard those that fit only by chance.
-# - **Before it:** least squares, Jacobians; exercise 01; better Lab 10b, too. **Time:** about 2.5 hours.
+# - **Before it:** least squares, Jacobians; exercise 01; better Lab 10b, too. **Work:** about 2.5 hours.
 # - **Hand in:** `measured_matrix`, `least_residual`, `residuals`; an experiment from “Try”.
 #
 # The checker of lab 10b says more than FAIL: it shows the one change that makes a gradient right. You will build the
 # core of it, for a wrong softmax: find out which expressions of its backward can be at fault at all, try thousands of
 # changes with a few matrix products, and discard those that are right only by chance. (`mini_tf/gradcheck/explain` does
-# this for any function; the mistake is ours.) It takes a few seconds on one CPU core.
+# this for any function; the mistake is ours.) It runs in a few seconds on one CPU core.
 
 # %%
 import ast

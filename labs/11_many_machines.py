@@ -3,7 +3,7 @@
 #
 # - **Goals:** say why weighted gradients of shares add up to a batch's; write a ring all-reduce; train on several
 #   processes with the losses of one, and shard an optimizer's memory.
-# - **Before it:** stochastic gradient descent, Adam (Lab 07b). **Time:** about 4 hours.
+# - **Before it:** stochastic gradient descent, Adam (Lab 07b). **Work:** about 4 hours.
 # - **Hand in:** `share_weights`, `in_shares.backward`, `reduce_scatter`, `all_gather`; answers to its three questions.
 #
 # Sources: Patarasuk, Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations",
@@ -17,7 +17,7 @@
 #     python labs/11_many_machines.py
 #     mpiexec -n 2 python labs/11_many_machines.py
 #
-# It takes a few seconds on one CPU core, with or without `--quick`. How far this scales, up to 1,024 machines, is in
+# It runs in a few seconds on one CPU core, with or without `--quick`. How far this scales, up to 1,024 machines, is in
 # `scaling.md`.
 #
 # Letters: **N** processes, numbered r = 0 … N − 1; **B** rows of a batch; $C_r$ predictions in the share of process r;

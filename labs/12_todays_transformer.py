@@ -3,7 +3,7 @@
 #
 # - **Goals:** write RMSNorm, rotary positions, SwiGLU and attention with shared keys and values, each with its
 #   backward; measure what each step from Lab 07's layer to Llama's brings in loss, time and memory.
-# - **Before it:** Lab 07; exercises 03 and 06. **Time:** about 5.5 hours.
+# - **Before it:** Lab 07; exercises 03 and 06. **Work:** about 5.5 hours.
 # - **Hand in:** `rms_norm.backward`, `rotary.backward`, `swiglu.backward`, `grouped_attention.backward`; an experiment
 #   from “Try”.
 #
@@ -26,7 +26,7 @@
 # Letters: **B** batch, **T** history length, **n** size of a vector, **L** layers, **H** heads of queries, **G** heads
 # of keys and values, **m** size of a head, **f** hidden units of feed-forward.
 #
-# It takes one to two minutes on one CPU core, 10 seconds with `--quick`.
+# It runs in one to two minutes on one CPU core, 10 seconds with `--quick`.
 
 # %%
 import itertools

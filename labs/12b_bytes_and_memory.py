@@ -3,7 +3,7 @@
 #
 # - **Goals:** cut texts by byte-pair encoding, compare models with different tokens, count what a KV cache saves and
 #   costs, and fine-tune a model by LoRA, with its gradients.
-# - **Before it:** Lab 12; the rank of a matrix. **Time:** about 4 hours.
+# - **Before it:** Lab 12; the rank of a matrix. **Work:** about 4 hours.
 # - **Hand in:** `count_pairs`, `merge_pair`, `read_one`, `lora.backward`; an experiment from “Try”.
 #
 # Sources: Sennrich, Haddow, Birch 2016, [arXiv:1508.07909](https://arxiv.org/abs/1508.07909) (byte-pair encoding);
@@ -13,8 +13,8 @@
 # Lab 12 built the layer of today's language models. Three inventions around it make these models practical.
 #
 # Letters: **c** pieces of the vocabulary, **T** tokens, **L** layers, **H** heads of queries, **G** heads of keys and
-# values, **m** size of a head, **n** size of a token's vector, **r** rank of a LoRA. It takes one to two minutes on two
-# CPU cores, half a minute with `--quick`.
+# values, **m** size of a head, **n** size of a token's vector, **r** rank of a LoRA. It runs in one to two minutes on
+# two CPU cores, half a minute with `--quick`.
 
 # %%
 import timeit

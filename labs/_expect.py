@@ -10,6 +10,7 @@ A band, ± within, covers three seeds of a full run: `python tests/bench/lab_ban
 import atexit
 import json
 import os
+import sys
 from collections import namedtuple
 
 SAME = object()                         # --quick: expect the same
@@ -102,7 +103,11 @@ def summary():
     """The last line of a lab: how many of its expectations were met."""
     judged = [record for record in records if record.mark != NOT_JUDGED]
     missed = [record.what for record in judged if record.mark == MISSED]
-    if missed:
+    if judged and hasattr(sys, "last_value"):            # an exception has ended the script, or a notebook's cell
+        names = f": {'; '.join(missed)}" if missed else ""
+        print("\nStopped early, by an error. Expectations so far: "
+              f"{len(judged) - len(missed)} met, {len(missed)} missed{names}")         # fmt: skip
+    elif missed:
         print(f"\n{len(missed)} of {len(judged)} expectations not met: {'; '.join(missed)}")
     elif judged:
         print(f"\nAll {len(judged)} expectations met.")

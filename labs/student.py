@@ -1,8 +1,8 @@
 """The labs and exercises with blanks, for learners who write the code themselves.
 
-    python labs/student.py make MY_LABS                                      all of them, with blanks, in a new folder
-    python labs/student.py check MY_LABS/04_word_embeddings.py               all blanks of a lab
-    python labs/student.py check MY_LABS/04_word_embeddings.py::count_pair   one of them
+    python labs/student.py make MY_LABS                                         all, with blanks, in a new folder
+    python MY_LABS/student.py check MY_LABS/04_word_embeddings.py               all blanks of a lab
+    python MY_LABS/student.py check MY_LABS/04_word_embeddings.py::count_pair   one of them
 
 In a lab, a blank is the body of a function; in an exercise, `...` in a line of a backward, with hints above it. Its
 check needs nothing else of the lab, takes seconds, and says what was returned and expected, or what the gradient
@@ -43,8 +43,11 @@ def blanks_of(path):
     return importlib.import_module(f"_blanks.lab_{number[1]}").BLANKS
 
 
-def with_blanks(text, name, blanks):
-    """The text of a lab or of a solution with hints instead of the code of these blanks, and without answers"""
+def with_blanks(text, path, blanks):
+    """The text of a lab or of a solution with hints instead of the code of these blanks, and without answers
+
+    path: the file that it will be, as it is named in a command
+    """
     text = text.partition(ANSWERS)[0].rstrip()
     lines, tree = text.splitlines(), ast.parse(text)
     functions = [(find(tree, blank.name), blank) for blank in blanks]
@@ -52,17 +55,18 @@ def with_blanks(text, name, blanks):
         if isinstance(blank.hints, dict):
             first, left = function.lineno + 1, lines_left(lines[function.lineno : function.end_lineno], blank.hints)
         else:
-            first, left = body_left(function, blank, name)
+            first, left = body_left(function, blank, Path(path))
         lines[first - 1 : function.end_lineno] = left
     return "\n".join(lines) + "\n"
 
 
-def body_left(function, blank, name):
+def body_left(function, blank, path):
     """(the first line of a function's body, what remains of the body)"""
     body = function.body[1:] if ast.get_docstring(function) else function.body
     first = min([body[0].lineno, *(line.lineno for line in getattr(body[0], "decorator_list", []))])
     indent = " " * body[0].col_offset
-    check = f"Is it right?  python student.py check {name}::{blank.name.split('.')[0]}"
+    script, file = (quoted(one.as_posix()) for one in (path.with_name("student.py"), path))
+    check = f"Is it right?  python {script} check {file}::{blank.name.split('.')[0]}"
     raised = f'{indent}raise NotImplementedError("{blank.name} {TO_DO}")'
     return first, [*comments(blank.hints, indent), f"{indent}# {check}", raised]
 
@@ -98,14 +102,18 @@ def find(tree, name):
     return tree
 
 
-def make(folder):
-    """Put the labs and exercises into a new or an empty folder, with blanks. Returns the two lists of their files."""
-    hand_out(folder)
+def make(folder, place=None):
+    """Put the labs and exercises into a new or an empty folder, with blanks. Returns the two lists of their files.
+
+    place: as `hand_out` takes it
+    """
+    hand_out(folder, place)
     labs = sorted(Path(folder).glob("[01]*.py"))
     solutions = sorted(Path(folder).glob("exercises/solutions/*.py"))
     sources = {lab: lab for lab in labs} | {one.parent.parent / one.name: one for one in solutions}
     for path, source in sources.items():
-        write_text(path, with_blanks(source.read_text(encoding="utf-8"), path.name, blanks_of(path)))
+        named = Path(folder if place is None else place) / path.relative_to(folder)
+        write_text(path, with_blanks(source.read_text(encoding="utf-8"), named, blanks_of(path)))
     return labs, solutions
 
 

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from mini_tf.checks import shown
-from mini_tf.errors import UserError
+from mini_tf.errors import UserError, counted
 from mini_tf.types import Array
 
 import numpy as np
@@ -133,8 +133,9 @@ def resolve_device(device: str) -> str:
     number = _gpu_number(device)
     count, why_not = gpu_count()
     if number >= count:
+        why_not = why_not or f"the driver counts {counted(count, 'GPU')}, numbered from 0"
         raise UserError(
-            f"device {device!r} is not there: {why_not or f'the driver counts {count} GPU(s), numbered from 0'}. "
+            f"device {device!r} is not there: {why_not}. "
             f"Use --device cpu, or, on a machine with an NVIDIA GPU, {INSTALL_HINT}"
         )
     return f"gpu:{number}"

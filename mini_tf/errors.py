@@ -11,6 +11,11 @@ class UserError(ValueError):
     """
 
 
+def counted(number: int, noun: str) -> str:
+    """1 word, 2 words"""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 class Terminated(SystemExit):
     """This process was asked to end, by a signal such as SIGTERM: raised after the work in hand was saved."""
 

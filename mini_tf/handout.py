@@ -2,7 +2,6 @@
 
 import importlib
 import re
-import shutil
 import sys
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
@@ -11,10 +10,12 @@ from posixpath import dirname, join, normpath
 from types import ModuleType
 
 from mini_tf.errors import UserError
-from mini_tf.files import PathLike, kind_of, replacing, write_text
+from mini_tf.files import PathLike, kind_of, replacing
+from mini_tf.terminal import quoted
 
 LEFT_OUT = {"figures", "pages", "__pycache__", ".ipynb_checkpoints"}      # made by running them
 LINK = re.compile(r"(?<![\w)\]])\[([^\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")                # in Markdown, to a file
+COMMAND = re.compile(r"^([# ]*(?:mini-tf \w+|(?:mpiexec -n 2 )?python) )labs/([\w/]+\.py)", re.M)      # on its own line
 
 
 def labs_folder() -> Path:
@@ -46,8 +47,10 @@ def lab_files() -> dict[str, Path]:
             if not LEFT_OUT & {*name.parts} and path.suffix != ".ipynb"}  # fmt: skip
 
 
-def hand_out(folder: PathLike) -> int:
+def hand_out(folder: PathLike, place: PathLike | None = None) -> int:
     """Copy the labs into a new or an empty folder. Returns how many files there are.
+
+    place: the folder as the commands in its files name it, "" for commands that are typed inside; None: as given here
 
     Raises UserError if something is in the folder already, so that nobody's answers are overwritten, and NotWritten.
     """
@@ -58,12 +61,18 @@ def hand_out(folder: PathLike) -> int:
         raise UserError(f"{folder} is not empty, and what is in it might be your own work: name a new folder")
     files = lab_files()
     for name, path in files.items():
-        if path.suffix == ".md":
-            write_text(folder / name, with_working_links(path.read_text(encoding="utf-8"), name, files))
-            continue
+        data = path.read_bytes()
+        if path.suffix in (".md", ".py"):
+            text = with_commands_for(folder if place is None else Path(place), path.read_text(encoding="utf-8"))
+            data = (with_working_links(text, name, files) if path.suffix == ".md" else text).encode("utf-8")
         with replacing(folder / name) as temporary:
-            shutil.copyfile(path, temporary)
+            temporary.write_bytes(data)
     return len(files)
+
+
+def with_commands_for(place: Path, text: str) -> str:
+    """The text of a lab, an exercise or a page, with the commands in it for the files in another folder than labs/"""
+    return COMMAND.sub(lambda command: command[1] + quoted((place / command[2]).as_posix()), text)
 
 
 def with_working_links(text: str, name: str, files: Container[str]) -> str:

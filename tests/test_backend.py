@@ -101,7 +101,7 @@ def test_auto_takes_the_first_gpu_and_a_number_beyond_the_last_is_refused(monkey
     assert resolve_device("auto") == "gpu:0"
     assert resolve_device("gpu:1") == "gpu:1"
     assert devices() == ["cpu", "gpu:0", "gpu:1"]
-    with pytest.raises(UserError, match=r"counts 2 GPU\(s\)"):
+    with pytest.raises(UserError, match=r"counts 2 GPUs"):
         resolve_device("gpu:2")
 
 

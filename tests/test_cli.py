@@ -11,7 +11,9 @@ import time
 from dataclasses import replace
 
 from mini_tf import cli
+from mini_tf.errors import Terminated
 from mini_tf.experiment import ladder
+from mini_tf.training import runner
 from mini_tf.training.registry import PRESETS
 
 import numpy as np
@@ -45,7 +47,9 @@ def test_train_writes_a_run_and_prints_a_sample(mini_tf, corpus, tmp_path):
     assert config["settings"]["steps"] == 8
     assert config["settings"]["model"]["readout"] == "shared"
     assert (folder / "curves.png").read_bytes()[:4] == b"\x89PNG"
-    assert len((folder / "sample.txt").read_text()) > 30
+    prompt, text = (folder / "sample.txt").read_text().split("\n\n[the model goes on:]\n\n")
+    shown = out[out.index("16 words of the test text:\n") :].replace("\n", " ")
+    assert shown.startswith(f"16 words of the test text: {prompt} The model goes on: {text.split()[0]}".replace("\n", " "))
     assert "\x1b" not in out                             # no colours into a pipe
 
 
@@ -84,7 +88,7 @@ def test_unknown_words_are_named_or_skipped(mini_tf, run_folder):
     code, out, err = mini_tf("generate", run_folder, "--prompt", "my lordd xyzzy", "--unknown", "skip", "--words", 3)
     assert code == 0
     assert out.startswith("my")
-    assert "2 unknown word(s) left out" in err
+    assert "2 unknown words left out" in err
 
 
 def test_gradcheck_prints_a_table_and_ends_with_0(mini_tf):
@@ -241,6 +245,17 @@ def test_ctrl_c_keeps_the_run(tmp_path, corpus):
     assert "Traceback" not in err
     assert json.loads((tmp_path / "run" / "results.json").read_text())["stopped"] == "interrupted"
     assert (tmp_path / "run" / "sample.txt").exists()
+
+
+@pytest.mark.parametrize(("end", "code", "how"), [(KeyboardInterrupt(), 130, "interrupted"), (Terminated(15), 143, "terminated")])
+def test_a_training_that_ends_before_its_first_step_says_what_is_saved(mini_tf, corpus, monkeypatch, tmp_path, end, code, how):
+    def compile_kernels(_):
+        raise end
+
+    monkeypatch.setattr(runner, "prepare_kernels", compile_kernels)
+    found, _, err = mini_tf("train", "--corpus", corpus, "--run", "run")
+    assert (found, err) == (code, f"note: {how} before the first step: nothing is saved\n")
+    assert not (tmp_path / "run").exists()
 
 
 def test_compare_prints_a_table_that_fits_80_columns(mini_tf, corpus, monkeypatch):

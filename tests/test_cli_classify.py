@@ -123,12 +123,12 @@ def test_columns_are_chosen(mini_tf, tmp_path):
     ("content", "message"),
     [
         ("text,kind\na,b\n", "has no column 'label'"), ("review,label\na,b\n", "has no column 'text'"),
-        ("text,label\none,a\ntwo\n", "line 3: the row has 1 field(s), expected 2"),
-        ("text,label\none,a\ntwo, or three,b\n", "line 3: the row has 3 field(s), expected 2"),
+        ("text,label\none,a\ntwo\n", "line 3: the row has 1 field, expected 2"),
+        ("text,label\none,a\ntwo, or three,b\n", "line 3: the row has 3 fields, expected 2"),
         ('text,label\none,a\n"two,b\nthree,a\n', "line 3: the row that begins here cannot be read"),
         ("text,label\none,a\n ,b\n", "line 3: the column 'text' is empty"), ("text,label\none,a\ntwo,\n", "line 3: the column 'label' is empty"),
-        ("text,label\none,a\ntwo,b\nthree,a\n", "example(s), expected at least 3"),
-        ("text,label\none,a\ntwo,a\n", "2 row(s) and not two different labels"), ("text,label\n", "0 row(s)"), ("", "is empty"),
+        ("text,label\none,a\ntwo,b\nthree,a\n", "has 2 examples, expected at least 3"),
+        ("text,label\none,a\ntwo,a\n", "2 rows and not two different labels"), ("text,label\n", "0 rows"), ("", "is empty"),
         ("text;label\none;a\n", "Columns are separated by commas"),
     ],
 )  # fmt: skip
@@ -195,7 +195,7 @@ def test_words_of_an_untrained_model(mini_tf, table):
 
 def test_words_that_are_unknown_or_too_many(mini_tf, trained):
     code, _, err = mini_tf("classify", trained, "w1 splendid lovely")
-    assert (code, "1 unknown word(s), read as [UNK]: splendid" in err) == (0, True)
+    assert (code, "1 unknown word, read as [UNK]: splendid" in err) == (0, True)
     code, _, err = mini_tf("classify", trained, "w1 " * 9)
     assert (code, "the text has 9 words; the model reads the first T = 8 of them" in err) == (0, True)
 

@@ -101,6 +101,10 @@ def test_the_labs_go_into_a_new_folder_and_overwrite_nobodys_work(mini_tf, tmp_p
             assert (file.parent / link).exists(), f"{link} in {page}"
     assert "[`04_word_embeddings.py`](04_word_embeddings.py)" in (tmp_path / "mine/README.md").read_text(encoding="utf-8")
     assert mini_tf("gradcheck", "mine/exercises/solutions/01_softmax.py::softmax")[0] == 0
+    assert "\npython mine/04_word_embeddings.py --quick\n" in (tmp_path / "mine/README.md").read_text(encoding="utf-8")
+    for page in ("01_softmax.py", "solutions/01_softmax.py", "README.md"):
+        text = (tmp_path / "mine/exercises" / page).read_text(encoding="utf-8")
+        assert re.findall("gradcheck (.*softmax.py)::", text) == ["mine/exercises/01_softmax.py"], page
     for folder in ("mine", "mine/README.md"):
         with pytest.raises(UserError, match="expected a new or an empty folder|is not empty"):
             hand_out(folder)

@@ -48,7 +48,7 @@ def test_train_and_generate(tokenizer, mini_tf, tmp_path):
     if tokenizer == "bpe:300":
         assert (code, out[0]) == (0, "Ж")                # no text has unknown pieces
     else:
-        assert f"1 {unit}(s) are not among" in err
+        assert f"{unit}s lacks 1 {unit}: " in err
 
 
 @pytest.mark.parametrize("tokenizer", cases(["words"], ["characters", "bpe:300"]))

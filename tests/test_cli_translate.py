@@ -168,7 +168,7 @@ def test_a_translator_without_attention_has_none_to_draw(mini_tf, pairs, tmp_pat
 def test_unknown_words_are_named(mini_tf, trained):
     code, out, err = mini_tf("translate", trained, "Je vois le xylophone bleu.")
     assert code == 0
-    assert "2 unknown word(s), read as [UNK]: xylophone, bleu" in err
+    assert "2 unknown words, read as [UNK]: xylophone, bleu" in err
     assert out.startswith("I see")
     assert "[UNK]" not in out
 

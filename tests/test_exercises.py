@@ -40,7 +40,7 @@ def test_these_are_all():
 
 @each
 def test_an_exercise_is_what_is_made_from_its_solution(name):
-    """After a change: `python labs/student.py make DIR`, and copy DIR/exercises/*.py to labs/exercises."""
+    """After a change: in another folder `python …/labs/student.py make labs`, and copy its exercises/*.py to labs/exercises."""
     path = FOLDER / f"{name}.py"
     assert text_of(path) == student.with_blanks(text_of(SOLUTIONS / path.name), path.name, student.EXERCISES[name])
 

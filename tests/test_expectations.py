@@ -1,7 +1,10 @@
 """What the labs expect is held by expect(…): its marks, its words, and that no claim is left without one."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 import _expect
 from _expect import about, above, at_least, at_most, below, between, expect
@@ -18,6 +21,7 @@ PATHS = sorted(LABS.glob("[01]*.py"))
 def records(monkeypatch):
     monkeypatch.setattr(_expect, "records", [])
     monkeypatch.setattr(_expect, "QUICK", False)
+    monkeypatch.delattr(sys, "last_value", raising=False)          # pytest sets it when a test has failed
     return _expect.records
 
 
@@ -75,6 +79,16 @@ def test_the_last_line_names_what_was_missed(records, capsys):
     expect("bad", 1, 2)
     _expect.summary()
     assert "1 of 2 expectations not met: bad" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("measured", "last"), [(1, "2 met, 0 missed"), (2, "1 met, 1 missed: b")])
+def test_a_lab_that_crashes_does_not_say_that_all_is_well(tmp_path, measured, last):
+    lab = tmp_path / "lab.py"
+    lab.write_text(f"from _expect import expect\nexpect('a', 1, 1)\nexpect('b', 1, {measured})\n1 / 0\n", encoding="utf-8")
+    run = subprocess.run([sys.executable, lab], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(LABS)})
+    assert run.returncode == 1
+    assert "ZeroDivisionError" in run.stderr
+    assert run.stdout.splitlines()[-1] == f"Stopped early, by an error. Expectations so far: {last}"
 
 
 def test_records_are_kept_for_the_bench(records, monkeypatch, tmp_path):

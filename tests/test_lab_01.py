@@ -39,7 +39,7 @@ def test_counts_prefixes_and_back_off(counting):
     assert "262,864 to count, 29,208 to test" in counting
     assert numbers("York", part(counting, "3. The prefix game", "The numerator")) == [9, 0.265, 0.265]
     assert numbers("I will not go", counting) == [0, 38, 0, 2]
-    assert "2 word(s) are not among the 14295 of the vocabulary: 'students'" in counting
+    assert "the vocabulary of 14295 words lacks 2 words: 'students'" in counting
     back_off = part(counting, "Back-off from", "What one word tells")
     times, *probabilities = numbers("servants open their", back_off)
     assert times == 0

@@ -3,8 +3,11 @@
 import ast
 import copy
 import functools
+import re
+import shlex
 import sys
 import textwrap
+from pathlib import Path
 
 import _blanks
 from mini_tf.gradcheck import judge
@@ -28,10 +31,13 @@ def made(tmp_path_factory):
 
 
 @each
-def test_a_lab_has_blanks_with_hints(path):
+def test_a_lab_has_blanks_with_hints_in_its_order(path):
     blanks = student.blanks_of(path)
     assert len(blanks) >= 2
     assert all(len(blank.hints) >= 2 for blank in blanks)
+    text = ast.parse(path.read_text(encoding="utf-8"))
+    lines = [student.find(text, blank.name).lineno for blank in blanks]
+    assert lines == sorted(lines)
 
 
 @each
@@ -63,6 +69,19 @@ def test_the_blanks_are_named(path, made, capsys):
     assert not student.check(str(made / path.name))
     named = [f"TO DO {blank.name} is a blank: write it, then check it" for blank in student.blanks_of(path)]
     assert capsys.readouterr().out.splitlines() == [*named, f"0 of {len(named)} blanks are right"]
+
+
+def test_commands_name_files_where_they_are_from_the_folder_that_make_was_started_in(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["student.py", "make", "our labs"])
+    student.main()
+    shown = shlex.split(capsys.readouterr().out.splitlines()[-1])
+    lab, exercise = Path("our labs/04_word_embeddings.py"), Path("our labs/exercises/01_softmax.py")
+    told = shlex.split(re.search(r"python .*::count_pair", lab.read_text(encoding="utf-8"))[0])
+    assert told == [*shown[:3], f"{lab.as_posix()}::count_pair"]
+    assert Path(told[1]).is_file()
+    command = re.search("mini-tf gradcheck .*", exercise.read_text(encoding="utf-8"))[0]
+    assert shlex.split(command)[2] == f"{exercise.as_posix()}::softmax"
 
 
 class Other(ast.NodeTransformer):

@@ -12,7 +12,7 @@ import student
 PATHS = sorted(LABS.glob("[01]*.py"))
 EXERCISES = sorted(LABS.glob("exercises/0*.py"))
 HEAD = re.compile(
-    r"\n# - \*\*Goals:\*\* .*?\.\n# - \*\*Before it:\*\* .*?\. \*\*Time:\*\* about ([\d.]+) hours\.\n"
+    r"\n# - \*\*Goals:\*\* .*?\.\n# - \*\*Before it:\*\* .*?\. \*\*Work:\*\* about ([\d.]+) hours\.\n"
     r"# - \*\*Hand in:\*\* (.*?)\.\n#\n", re.DOTALL,
 )  # fmt: skip
 each = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

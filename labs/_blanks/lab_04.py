@@ -1,4 +1,4 @@
-"""The blanks of lab 04: counting one pair and all pairs, eigenvalues, nearest words, PPMI, answers by an offset."""
+"""The blanks of lab 04: counting one pair and all pairs, nearest words, PPMI, answers by an offset, eigenvalues."""
 
 from _blanks import Blank, same
 
@@ -71,14 +71,6 @@ BLANKS = [
         "At both ends of the text the window is cut off: max(…, 0) and min(…, len(words)).",
         "Each place adds 1 to counts[words[t], words[u]]. Nothing is returned: counts is changed in place.",
     ], lambda function: same(neighbours, (TEXT, 1), (TEXT, 2), (TEXT[:8], 9))(counts_of(function))),
-    Blank("model_eigenvalues", [
-        "Sort the different counts, largest first, with how many words share each (np.unique can count).",
-        "Each different count has one λ of the secular equation between it and the next larger one; the largest has "
-        "one above it, at most strength·Σ q² away.",
-        "Between those two the right side falls from +∞: find where it is 1 by a bracketing search such as brentq. "
-        "Search for λ − count instead of λ, so that a λ very close to a count is not lost in rounding.",
-        "Do not forget that a count shared by m words is an eigenvalue by itself, m − 1 times.",
-    ], same(by_whole_matrix, (COUNTS, 0.05, 9), (COUNTS, 0.3, 4), (COUNTS[:2], 0.01, 2), within=1e-7)),
     Blank("nearest", [
         "The cosine of two vectors is the product of their directions, each vector divided by its length.",
         "With all directions as rows of a matrix, one product gives all cosines with word i.",
@@ -98,4 +90,12 @@ BLANKS = [
         "at t. np.mean of truth values is the share.",
     ], same(answered_one_by_one, (VECTORS, QUESTIONS, np.ones(12, bool)), (VECTORS, QUESTIONS, np.arange(12) != 8),
             (VECTORS, QUESTIONS, np.ones(12, bool), False))),
+    Blank("model_eigenvalues", [
+        "Sort the different counts, largest first, with how many words share each (np.unique can count).",
+        "Each different count has one λ of the secular equation between it and the next larger one; the largest has "
+        "one above it, at most strength·Σ q² away.",
+        "Between those two the right side falls from +∞: find where it is 1 by a bracketing search such as brentq. "
+        "Search for λ − count instead of λ, so that a λ very close to a count is not lost in rounding.",
+        "Do not forget that a count shared by m words is an eigenvalue by itself, m − 1 times.",
+    ], same(by_whole_matrix, (COUNTS, 0.05, 9), (COUNTS, 0.3, 4), (COUNTS[:2], 0.01, 2), within=1e-7)),
 ]  # fmt: skip

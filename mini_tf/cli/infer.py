@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from mini_tf.cli import options
 from mini_tf.cli.app import app, examples, keep_standard_output_for, note, out
 from mini_tf.cli.showing import coloured_words, numbers_table, strongest_words, write_on
-from mini_tf.errors import UserError
+from mini_tf.errors import UserError, counted
 from mini_tf.files import STANDARD
 
 import typer
@@ -56,7 +56,7 @@ def generate(
     tokens = vocabulary.split(prompt.replace("\\n", "\n"))
     ids = vocabulary.encode(tokens, unknown.value)
     if len(ids) < len(tokens):
-        note(f"{len(tokens) - len(ids)} unknown {vocabulary.unit}(s) left out of the prompt")
+        note(f"{counted(len(tokens) - len(ids), f'unknown {vocabulary.unit}')} left out of the prompt")
     if vocabulary.first is not None:                     # this model's texts begin with it
         ids = np.append(vocabulary.first, ids)
     sees = model.reader().T

@@ -28,9 +28,9 @@ def _presets(beginning: str) -> list[tuple[str, str]]:
 
 
 Preset = Annotated[
-    str, typer.Option(help="quick (a minute or two), window, recurrent, gpt, char, llama, pointer (the best), lab (up "
-                      "to an hour); translate (French to English, minutes), translate-rnn or translate-hour; classify, "
-                      "classify-bag (texts with labels, a minute); fill (words hidden in a text, minutes): see "
+    str, typer.Option(help="quick (half a minute), window, recurrent, gpt, char, llama, pointer (the best), lab (up to "
+                      "an hour); translate (French to English, minutes), translate-rnn or translate-hour; classify, "
+                      "classify-bag (texts with labels, seconds); fill (words hidden in a text, minutes): see "
                       "mini-tf presets",
                       autocompletion=_presets)
 ]  # fmt: skip

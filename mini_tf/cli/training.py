@@ -195,9 +195,11 @@ def resumable(run: "Run") -> Iterator["Run"]:
     try:
         yield run
     except (Terminated, KeyboardInterrupt) as end:
+        how = "terminated" if isinstance(end, Terminated) else "interrupted"
         if (run.folder / "config.json").exists():
-            how = "terminated" if isinstance(end, Terminated) else "interrupted"
             note(f"{how}: the training is saved, and goes on with: {run.how_to_go_on()}")
+        else:
+            note(f"{how} before the first step: nothing is saved")
         raise
 
 
@@ -233,9 +235,10 @@ def show_writing(run: "Run", preset: "Language", corpus: "Corpus", results: Resu
         out.print(Text(f"On the test text, that is {results['per_character']:.3f} nats per character{was}", "dim"))
     prompt, _, text = (run / "sample.txt").read_text(encoding="utf-8").partition(GOES_ON)
     written = vocabulary.split(text)
-    out.print(Text(f"The model continues {PROMPT_WORDS} {unit}s of the test text:", style="bold"))
-    space, most = (" ", 100) if unit == "word" else ("", 300)
-    out.print(Text.assemble((f"{prompt}{space}", "dim"), vocabulary.join(written[:most])))
+    out.print(Text(f"{PROMPT_WORDS} {unit}s of the test text:", style="bold"))
+    out.print(Text(prompt, style="dim"))
+    out.print(Text("The model goes on:", style="bold"))
+    out.print(Text(vocabulary.join(written[: 100 if unit == "word" else 300])))
     lines = [line.split() for line in vocabulary.join(written).split("\n")]
     prompt = " ".join([word for word in max(lines[:10], key=len) if "'" not in word][:4])      # words that it knows
     written_in = f"sample.txt ({preset.sample_words} {unit}s)"

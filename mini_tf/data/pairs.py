@@ -4,7 +4,7 @@ import math
 
 from mini_tf.checks import generator, is_number, shown
 from mini_tf.data.corpus import read_text
-from mini_tf.errors import UserError
+from mini_tf.errors import UserError, counted
 from mini_tf.files import PathLike
 
 
@@ -50,7 +50,7 @@ def split_pairs(
 
     check_share(share)
     if len(pairs) < 2:
-        raise UserError(f"there are {len(pairs)} pair(s), expected at least 2: one to train on and one to hold out")
+        raise UserError(f"too few pairs: {len(pairs)}, expected at least 2: one to train on and one to hold out")
 
     # A graph whose nodes are sentences and whose edges are pairs: a group is a connected component.
     number: dict[tuple[int, str], int] = {}
@@ -70,8 +70,8 @@ def split_pairs(
         wanted -= sizes[g] if held_out[g] else 0
     if held_out.all() or not held_out.any():
         raise UserError(
-            f"the {len(pairs):,} pairs fall into {groups:,} group(s) without a sentence in common, the largest of "
-            f"{sizes.max():,} pairs: {share:g} of the pairs cannot be held out; give more pairs, or another share"
+            f"the {len(pairs):,} pairs fall into {counted(groups, 'group')} without a sentence in common, the largest "
+            f"of {sizes.max():,} pairs: {share:g} of the pairs cannot be held out; give more pairs, or another share"
         )
     order = rng.permutation(len(pairs))
     return [pairs[i] for i in order if not held_out[group[i]]], [pairs[i] for i in order if held_out[group[i]]]

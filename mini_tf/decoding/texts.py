@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from mini_tf.checks import check_whole
-from mini_tf.errors import UserError
+from mini_tf.errors import UserError, counted
 from mini_tf.metrics import confusion
 from mini_tf.models.classifier import Classifier
 from mini_tf.models.masked import MaskedWordModel
@@ -32,7 +32,8 @@ def classify_text(
         raise UserError(f"the text {text!r} has no words, expected at least one")
     unknown = vocabulary.unknown(words)
     if unknown:
-        note(f"{len(unknown)} unknown word(s), read as [UNK]: {', '.join(unknown[:10])}{' …' if unknown[10:] else ''}")
+        named = ", ".join(unknown[:10]) + " …" * bool(unknown[10:])
+        note(f"{counted(len(unknown), 'unknown word')}, read as [UNK]: {named}")
     if len(words) > model.T:
         note(f"the text has {len(words)} words; the model reads the first T = {model.T} of them")
     words = words[: model.T]
@@ -111,7 +112,7 @@ def fill_gaps(
                         "model can read; give it the lines around the gap only")  # fmt: skip
     unknown = vocabulary.unknown(words)
     if unknown:
-        raise UserError(f"{len(unknown)} word(s) do not occur in the text that the model learned from: "
+        raise UserError(f"the text that the model learned from lacks {counted(len(unknown), 'word')}: "
                         f"{', '.join(map(repr, unknown[:5]))}; choose others, or make gaps of them")  # fmt: skip
     ids = vocabulary.encode(words)
     gaps = [best_words(model, vocabulary, ids, place, most) for place in places]

@@ -34,7 +34,7 @@ def hand_out_to(folder: PathLike, student: str | None, answers: bool = False) ->
     """
     folder = Path(folder)
     with student_module() as labs:
-        labs.make(folder)
+        labs.make(folder, place="")                      # the student will put it somewhere else
     exercises, solutions = folder / "exercises", folder / "exercises" / "solutions"
     if student is None:
         shutil.rmtree(solutions)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from mini_tf.checks import check_whole, generator
 from mini_tf.data.shakespeare import spoken_lines
-from mini_tf.errors import UserError
+from mini_tf.errors import UserError, counted
 from mini_tf.text.tokens import tokenize
 
 FOLDER_GENRES = {"comedies": "comedy", "histories": "history", "tragedies": "tragedy", "roman": "tragedy"}
@@ -67,8 +67,8 @@ def split_plays(passages: list[Passage], held_out: int = 2, seed: int = 0) -> tu
         plays = list(dict.fromkeys(passage.play for passage in passages if passage.genre == genre))
         if len(plays) <= held_out:
             raise UserError(
-                f"the genre {genre!r} has {len(plays)} play(s), so {held_out} cannot be held out with one left to "
-                "learn from; hold out fewer plays, or give passages of more"
+                f"the genre {genre!r} has {counted(len(plays), 'play')}, so {held_out} cannot be held out with one "
+                "left to learn from; hold out fewer plays, or give passages of more"
             )
         drawn.update(rng.permutation(plays)[:held_out].tolist())
     return [p for p in passages if p.play not in drawn], [p for p in passages if p.play in drawn]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 from mini_tf.checks import shown
-from mini_tf.errors import UserError
+from mini_tf.errors import UserError, counted
 from mini_tf.types import Array
 
 import numpy as np
@@ -160,8 +160,9 @@ class Vocabulary:
             named.append(shown(word) + (f" (near: {', '.join(near)})" if near else ""))
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         return (
-            f"{len(missing)} {self.unit}(s) are not among the {len(self)} of the vocabulary: {', '.join(named)}{more}. "
-            f"Choose known {self.unit}s, or leave the unknown ones out: --unknown skip, in Python unknown='skip'"
+            f"the vocabulary of {len(self)} {self.unit}s lacks {counted(len(missing), self.unit)}: "
+            f"{', '.join(named)}{more}. Choose known {self.unit}s, or leave the unknown ones out: "
+            "--unknown skip, in Python unknown='skip'"
         )
 
 

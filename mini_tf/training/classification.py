@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mini_tf.data import movie_reviews, read_labelled, split_labelled
-from mini_tf.errors import UserError
+from mini_tf.errors import UserError, counted
 from mini_tf.files import write_text
 from mini_tf.metrics import LossPart, accuracy, confusion, log_softmax, mean_of
 from mini_tf.models import Classifier
@@ -51,8 +51,8 @@ class Classification(Task):
         """Raises UserError for a label with fewer than three examples, and as `prepare_texts` does."""
         few = next((item for item in Counter(label for _, label in data).items() if item[1] < 3), None)
         if few is not None:
-            raise UserError(f"the label {few[0]!r} has {few[1]} example(s), expected at least 3: to learn from, to "
-                            "choose by, and to test with; add examples, or take the label out")  # fmt: skip
+            raise UserError(f"the label {few[0]!r} has {counted(few[1], 'example')}, expected at least 3: to learn "
+                            "from, to choose by, and to test with; add examples, or take the label out")  # fmt: skip
         rest, test = split_labelled(data, self.held_out, seed)
         return prepare_texts(*split_labelled(rest, self.validation, seed), test, self, say)
 
@@ -93,7 +93,7 @@ class Classification(Task):
 CLASSIFICATION = named(
     Classification(
         name="classify",
-        description="an attention encoder for texts with labels: a minute on a laptop",
+        description="an attention encoder for texts with labels: 13 seconds on two idle cores",
         n=64,
         model={
             "T": 64, "L": 1, "H": 4, "m": 16, "f": 128, "blocks": 1, "k": 64, "dropout": 0.5, "word_dropout": 0.5,

@@ -132,7 +132,7 @@ class Language(Task):
 LANGUAGE = named(
     Language(
         name="quick",
-        description="small, learns at every position, trains its word vectors too: a minute or two on a laptop",
+        description="small, learns at every position, trains its word vectors too: half a minute on two idle cores",
         n=64,
         model={
             "T": 32, "L": 2, "H": 4, "m": 16, "readout": "shared", "causal": True, "layer_norm": True,

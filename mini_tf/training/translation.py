@@ -118,7 +118,7 @@ class RecurrentTranslation(Translation):
 TRANSLATION = named(
     Translation(
         name="translate",
-        description="French to English, small: some minutes on a laptop",
+        description="French to English, small: two minutes on two idle cores",
         model={
             "n": 128, "T": 32, "L": 2, "H": 4, "m": 32, "f": 512,
             "norm": "after", "dropout": 0.1, "smoothing": 0.0,

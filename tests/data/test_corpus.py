@@ -50,6 +50,12 @@ def test_the_offset_of_a_byte_that_is_not_utf8(tmp_path):
         read_corpus(written(tmp_path, b"one\r\n\ncaf\xe9\nnoir"))
 
 
+def test_a_picture_is_not_to_be_converted(tmp_path):
+    with pytest.raises(UserError, match="is not a text: it has bytes of value 0.*; a corpus is a text file") as raised:
+        read_corpus(written(tmp_path, b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"))
+    assert "iconv" not in str(raised.value)
+
+
 def test_utf16_is_recognised(tmp_path):
     with pytest.raises(UserError, match="byte 0xff at offset 0, .*iconv -f UTF-16 -t UTF-8"):
         read_corpus(written(tmp_path, b"\xff\xfe" + "one".encode("utf-16-le")))

@@ -32,6 +32,10 @@ def test_the_same_student_gets_the_same(copies, tmp_path):
     student, teacher = copies
     hand_out_to(tmp_path / "again", "mia")
     assert files(tmp_path / "again") == files(student)
+    text = (student / "exercises" / "01_softmax.py").read_text(encoding="utf-8")
+    assert "mini-tf gradcheck exercises/01_softmax.py::softmax" in text          # as on the sheet: in the folder
+    lab = (student / "04_word_embeddings.py").read_text(encoding="utf-8")
+    assert "python student.py check 04_word_embeddings.py::count_pair" in lab
     shared = files(teacher)
     assert {name: shared[name] for name in files(student)} == files(student)
     assert {str(name) for name in shared.keys() - files(student).keys()} > {"answers.md", f"exercises/solutions/{TASK}.py"}

@@ -85,7 +85,7 @@ def test_words_are_spaced_as_they_come():
 
 def test_unknown_words_are_named_with_their_neighbours():
     vocabulary = Vocabulary(tokenize(QUOTES))
-    with pytest.raises(UserError, match=r"2 word\(s\) are not among the 25 .*'fathers' \(near: father.*'xyzzy'.*--unknown skip"):
+    with pytest.raises(UserError, match=r"the vocabulary of 25 words lacks 2 words: .*'fathers' \(near: father.*'xyzzy'.*--unknown skip"):
         vocabulary.encode(["my", "fathers", "xyzzy"])
     assert vocabulary.decode(vocabulary.encode(["my", "xyzzy", "father"], unknown="skip")) == "my father"
     with pytest.raises(UserError, match="unknown='drop' is not an option"):
