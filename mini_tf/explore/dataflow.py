@@ -87,6 +87,10 @@ class _Finder:
             self.lines.setdefault(line.frame, []).append((number, line))
             if line.frame.number in shown:
                 self.on_page[number] = len(self.on_page)
+        named = [*(one for line in recorder.lines for one in made(line)),
+                 *(one for frame in recorder.frames if not isinstance(frame.owner, Layer) for one in frame.own)]
+        bases = {name.partition("[")[0] for name, _ in named}
+        self.attributes = {name for name in bases if "." in name}        # {"self.q", …}: those that a line may read
 
     def whole(self) -> Block:
         outermost = self.inside.get(None, [])
@@ -233,9 +237,9 @@ class _Finder:
         is_sum = _is_sum(line) and not is_function
         lines = frame.sheet.source[line.first - frame.sheet.first : line.last - frame.sheet.first + 1]
         source = " ".join(re.split(r"\s#\s", text)[0].strip() for text in lines)        # without comments
-        takes = flow.reads(number, line)
+        takes = [(of.removeprefix("self."), taken) for of, taken in flow.reads(number, line)]
         gradients = {of: found for of, taken in takes if (found := self._gradient(frame, of, taken)) is not None}
-        name = "y" if name == "returned" else name
+        name = "y" if name == "returned" else name.removeprefix("self.")
         return Block(
             frame.number, "add" if is_sum else name, "" if is_sum else source, self.on_page[number],
             takes=takes, gives=[ref], gradients=gradients, dy=self._gradient(frame, name, ref),
@@ -245,8 +249,8 @@ class _Finder:
         """What a backward of this call, or of the one that defined it, has made in the end for a variable: dA for A"""
         while frame is not None:
             lines = [line for backward in self.backwards.get(frame, []) for _, line in self.lines.get(backward, [])]
-            floats = [one for line in lines for one in self.floats(made(line))]
-            found = [gradient for own, gradient in floats if own == f"d{name}" and self._same_shape(gradient, ref)]
+            floats = [one for line in lines for one in self.floats(made(line)) if self._same_shape(one[1], ref)]
+            found = [gradient for own, gradient in floats if own.removeprefix("self.") == f"d{name}"]
             if found:
                 return found[-1]                         # once all has been added to it
             frame = frame.maker
@@ -355,15 +359,16 @@ class _Flow:
         return self._read(caller.written.statements.get(frame.line, ()), caller, before) if caller else []
 
     def _read(self, statements, frame, before):
-        names = {name for statement in statements for name in _names_of_arrays_read(statement)}
+        names = {name for statement in statements for name in _names_of_arrays_read(statement, self.finder.attributes)}
         found = [one for name in sorted(names) for one in self._values(name, frame, before)]
         return self.finder.floats(found) or self.finder.numeric(found)
 
     def _values(self, name: str, frame: Frame | None, before: int) -> list[tuple[str, Any]]:
         """[(name, reference)] of a variable, or of what a list has in it"""
         while frame is not None:
-            lines = [line for number, line in self.finder.lines.get(frame, []) if number < before]
-            known = dict([*frame.arguments, *(one for line in lines for one in made(line))])
+            among = self.lines if "." in name else self.finder.lines.get(frame, [])     # another method may make self.q
+            lines = [line for number, line in among if number < before and line.frame.owner is frame.owner]
+            known = dict([*frame.arguments, *frame.own, *(one for line in lines for one in made(line))])
             found = [(own, ref) for own, ref in known.items() if own == name or own.startswith(f"{name}[")]
             if found:
                 return found
@@ -382,7 +387,7 @@ def _is_sum(line: Line) -> bool:
     return parts is not None and parts["op"] == "+" and len(parts["of"]) > 1 and set(parts["signs"]) == {1}
 
 
-def _names_of_arrays_read(statement: ast.AST) -> set[str]:
+def _names_of_arrays_read(statement: ast.AST, attributes: set[str]) -> set[str]:
     """The names whose entries a statement reads: not those of which it asks only x.shape, len(x) and the like"""
     nodes, asked = own_nodes(statement), set[int]()
     for node in nodes:
@@ -390,5 +395,6 @@ def _names_of_arrays_read(statement: ast.AST) -> set[str]:
             asked.add(id(node.value))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("len", "array_module"):
             asked |= {id(one) for one in node.args}
-    return {one.id for one in nodes
-            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and id(one) not in asked}     # fmt: skip
+    read = [one for one in nodes if isinstance(getattr(one, "ctx", None), ast.Load) and id(one) not in asked]
+    names = {one.id for one in read if isinstance(one, ast.Name)}
+    return names | ({ast.unparse(one) for one in read if isinstance(one, ast.Attribute)} & attributes)

@@ -28,7 +28,7 @@ from mini_tf.explore.arrays import Reference, Store
 from mini_tf.explore.evaluating import is_array
 from mini_tf.explore.parts import PartFinder, Parts
 from mini_tf.explore.sheets import Sheet, WrittenCode, written_code
-from mini_tf.layers import Parameter
+from mini_tf.layers import Layer, Parameter
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class Frame:
     frame: FrameType | None = None   # Python's frame, while it runs
     maker: "Frame | None" = None     # the call in which the function was defined; of a method backward, of its forward
     arguments: list[Named] = field(default_factory=list)
-    own: list[Named] = field(default_factory=list)       # the parameters of its owner that its code names: self.W
+    own: list[Named] = field(default_factory=list)       # of its owner what its code reads and never assigns: self.W
     variables: dict[str, Any] = field(default_factory=dict)          # {name: value} when it ended
     error: str = ""                  # what it raised, or let through
     run_inside: set[Any] = field(default_factory=set)    # keys of the functions defined in it that have run
@@ -145,6 +145,8 @@ class Recorder:
         call.arguments = [one for name in names for one in self._named(name, variables[name])]
         own = [(name, getattr(call.owner, "__dict__", {}).get(name[5:])) for name in sorted(written.sheet.own)]
         call.own = [(name, self.store.refer(value.data)) for name, value in own if isinstance(value, Parameter)]
+        if not isinstance(call.owner, Layer):            # a learner's object keeps plain arrays
+            call.own += [(name, self.store.refer(value)) for name, value in own if is_array(value)]
         self.calls_of.setdefault(written.key, []).append(call)
         self.frames.append(call)
         self.open.append(call)

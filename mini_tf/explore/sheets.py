@@ -41,7 +41,8 @@ class Sheet:
         name = getattr(node, "name", "lambda")
         self.title = name if owner is None else owner.name if name == "__call__" else f"{owner.name}.{name}"
         self.names, self.folds = _names(node), folds(node, text)
-        self.own = [name for name in self.names if name.startswith("self.")]
+        stored = {ast.unparse(one) for one in ast.walk(node) if isinstance(getattr(one, "ctx", None), ast.Store)}
+        self.own = [name for name in self.names - stored if name.startswith("self.")]
         own, of_class = (
             _without_source(ast.get_docstring(one) or "") if isinstance(one, (ast.FunctionDef, ast.ClassDef)) else ""
             for one in (node, owner)

@@ -232,3 +232,66 @@ def test_each_moment_has_a_map_of_its_own(exploration):
 def test_a_reading_without_layers_has_a_map():
     found = map_of_reading(tiny_reading(L=0))
     assert found.names == ["word vectors", "positions", "readout", "cross-entropy"]
+
+
+LOCAL = '''
+import numpy as np
+
+def attention(x, W, Wv):
+    q = x @ W
+    v = x @ Wv
+    e = np.exp(q @ x.T)
+    a = e / e.sum(axis=-1, keepdims=True)
+
+    def backward(dy):
+        da, dv = dy @ v.T, a.T @ dy
+        ds = a * (da - (da * a).sum(axis=-1, keepdims=True))
+        dq = ds @ x
+        dW, dWv = x.T @ dq, x.T @ dv
+        return dq @ W.T + ds.T @ q + dv @ Wv.T, dW, dWv
+
+    return a @ v, backward
+'''
+
+ON_SELF = '''
+class Attention:
+    def __init__(self):
+        rng = np.random.default_rng(0)
+        self.W, self.Wv = rng.standard_normal((4, 4)), rng.standard_normal((4, 3))
+
+    def share(self):
+        self.a = self.e / self.e.sum(axis=-1, keepdims=True)
+
+    def forward(self, x):
+        self.x = x
+        self.q = x @ self.W
+        self.v = self.x @ self.Wv
+        self.e = np.exp(self.q @ x.T)
+        self.share()
+        return self.a @ self.v
+
+    def backward(self, dy):
+        da, dv = dy @ self.v.T, self.a.T @ dy
+        ds = self.a * (da - (da * self.a).sum(axis=-1, keepdims=True))
+        dq = ds @ self.x
+        self.dW, self.dWv = self.x.T @ dq, self.x.T @ dv
+        return dq @ self.W.T + ds.T @ self.q + dv @ self.Wv.T
+'''
+
+
+def test_arrays_that_a_class_keeps_are_followed_as_local_ones_are(tmp_path):
+    """q and self.q: the same blocks, arrows and gradients; but self.W is given by nobody, it is the block's own."""
+    path = tmp_path / "mine.py"
+    path.write_text(LOCAL + ON_SELF, encoding="utf-8")
+    f, inputs, options = load(f"{path}::attention", ["x=5,4", "W=4,4", "Wv=4,3"])
+    local = map_of(explore(f, *inputs, **options)).inside("attention")
+    f, inputs, options = load(f"{path}::Attention", ["x=5,4"])
+    kept = map_of(explore(f, *inputs, **options)).inside("Attention.forward")
+    assert kept.names == ["x", "q", "v", "e", "a", "y"]
+    assert kept.arrows() == {arrow for arrow in local.arrows() if arrow[0] not in ("W", "Wv") and arrow[1] not in ("W", "Wv")}
+    kept_has, local_has = ({edge[2] for edge in found.edges if edge[4] is not None} for found in (kept, local))
+    assert kept_has == local_has - {"W", "Wv"} == {"x", "q", "a", "v"}
+    [(name, W, dW)] = kept.blocks[1]["parameters"]
+    assert name == "W"
+    np.testing.assert_array_equal(kept.array(W), f.W)
+    assert kept.array(dW).shape == (4, 4)

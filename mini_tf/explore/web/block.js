@@ -45,7 +45,7 @@ function flowTable(block) {
     table.append(element("tr", {}, element("th", { scope: "row" }, what, " ", element("code", {}, name)), element("td", {}, sizeButton(name, ref, false)), element("td", {}, back === null ? "–" : sizeButton(`d${name}`, back, true))));
   };
   for (const ref of block.gives.slice(0, 3)) row("gives", block.line === undefined ? whoMade(ref, "y", false).name : block.name, ref, block.dy);
-  for (const [name, ref] of block.takes) row("takes", name, ref, block.gradients[name]);
+  for (const [name, ref] of block.takes) if (!block.parameters.some(([own]) => own === name)) row("takes", name, ref, block.gradients[name]);
   for (const [name, ref, gradient] of block.parameters) row("has", name, ref, gradient);
   return table;
 }
