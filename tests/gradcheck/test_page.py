@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 
 from mini_tf.gradcheck import judge
-from mini_tf.gradcheck.page import AROUND, COLUMNS, ROWS, pictures, sources, write_page
+from mini_tf.gradcheck.page import COLUMNS, ROWS, pictures, sources, write_page
 from mini_tf.gradcheck.report import RIGHT, WRONG, Change, Comparison, Report, Step
 
 import numpy as np
@@ -109,10 +109,10 @@ def test_every_shape_becomes_a_matrix_with_the_worst_entry_in_it(shape, index, s
     assert [cell["at"] for row in rows for cell in row if cell["worst"]] == [str(list(index))]
 
 
-def test_the_lines_near_the_changes_or_suspects_are_shown_and_these_marked(wrong):
+def test_the_functions_lines_near_the_changes_or_suspects_are_shown_and_these_marked(wrong):
     wrong.suspects = [f"{PLACE}  dz = dy * (…)", f"{__file__}:{LINE + 2}  return dz @ W.T, x.T @ dz"]
     (shown,) = sources(wrong)
-    assert [number for number, _, _ in shown["lines"]] == [*range(LINE - AROUND, LINE + 2 + AROUND + 1)]
+    assert [number for number, _, _ in shown["lines"]] == [*range(LINE - 4, LINE + 5)]         # of wrong_tanh, no more
     assert [number for number, _, marked in shown["lines"] if marked] == [LINE, LINE + 2]
     assert sources(Report("f", place="nowhere.py:3")) == []
 
