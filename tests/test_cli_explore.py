@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 
 from mini_tf.explore import small
+from mini_tf.explore.command import page_of
 from mini_tf.training.registry import PRESETS
 
 import pytest
@@ -43,6 +44,7 @@ def test_a_small_model_is_trained_and_explored(mini_tf, corpus, tmp_path):
     assert [recording["label"] for recording in data["recordings"]] == labels
     assert data["words"] == ["the", "cat", "sat", "on", "the"]
     assert data["alternatives"]
+    assert "chosen" not in data
 
 
 @pytest.mark.exhaustive
@@ -52,6 +54,7 @@ def test_a_run_is_explored(mini_tf, corpus, tmp_path):
     assert (code, err) == (0, "")
     data = data_of(tmp_path / "a.html")
     assert [one["name"] for one in data["alternatives"]] == ["layer_norm: γ forgotten"]
+    assert data["chosen"] == 0                           # the page opens with the only bug that was asked for
     labels = ["before the first step", "after step 1", "at the end"]
     assert [recording["label"] for recording in data["recordings"]] == labels
     code, _, _ = mini_tf("explore", "run", "--bug", "layer_norm: γ forgotten", "--out", "b.html")  # its own sample
@@ -60,13 +63,23 @@ def test_a_run_is_explored(mini_tf, corpus, tmp_path):
 
 
 def test_an_op_and_a_function_of_a_file(mini_tf, tmp_path):
-    assert mini_tf("explore", "layer_norm", "--out", "norm.html")[0] == 0
-    assert data_of(tmp_path / "norm.html")["checker"]["verdict"] == "PASS"
+    assert mini_tf("explore", "layer_norm")[0] == 0
+    assert data_of(tmp_path / "layer_norm.html")["checker"]["verdict"] == "PASS"
     (tmp_path / "my_ops.py").write_text("def double(x):\n    return 2 * x, lambda dy: 3 * dy\n")
     assert mini_tf("explore", "my_ops.py::double", "--shape", "x=2,3", "--out", "double.html")[0] == 0
     data = data_of(tmp_path / "double.html")
     assert data["checker"]["verdict"] == "FAIL"
     assert data["sheets"][0]["file"] == "my_ops.py"
+
+
+def test_the_page_is_named_after_what_it_shows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "quick.1").mkdir(parents=True)
+    (tmp_path / "stories.bin").touch()
+    asked = None, "layer_norm", "ops/my_ops.py::Attention", "runs/quick.1/", "stories.bin"
+    assert [str(page_of(what)) for what in asked] == [
+        "explore.html", "layer_norm.html", "Attention.html", "quick.1.html", "stories.html",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

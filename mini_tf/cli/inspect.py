@@ -83,8 +83,10 @@ def explore(
     ] = None,  # fmt: skip
     text: Annotated[str | None, typer.Option(help="what the model reads")] = None,
     out_file: Annotated[
-        Path, typer.Option("--out", help="the page to write; - for standard output")
-    ] = Path("explore.html"),
+        Path | None,
+        typer.Option("--out", help="the page to write; - for standard output [default: named after what is explored, "
+                     "as layer_norm.html; of the small model explore.html]"),
+    ] = None,  # fmt: skip
     bug: Annotated[
         list[str] | None,
         typer.Option(help="a planted bug to compare with; may be repeated [default: some that matter]"),
@@ -100,10 +102,11 @@ def explore(
     quiet: options.Quiet = False,
 ) -> None:
     """Write a page that shows the backward pass line by line, with its numbers."""
-    from mini_tf.explore.command import explored
+    from mini_tf.explore.command import explored, page_of
 
     keep_standard_output_for(out_file)
     page = explored(what, text, corpus, bug or [], shape or [], arg or [], seed, solution, tokenizer)
+    out_file = out_file or page_of(what)
     with progress_bar("writing the page", 1):
         page.write(out_file)
     if not is_stream(out_file):

@@ -58,6 +58,15 @@ def explored(
         return explore_function(f, inputs, what, {"params": params}, seed=seed, say=say)
 
 
+def page_of(what: str | None) -> Path:
+    """Where the page goes by default: Attention.html of my_ops.py::Attention, quick.html of runs/quick"""
+    if what is None:
+        return Path("explore.html")
+    _, is_function, name = what.rpartition("::")
+    path = Path(what).resolve()
+    return Path(f"{name if is_function else path.stem if path.is_file() else path.name}.html")
+
+
 def _of_function(what, shapes, args, seed, solution):
     if solution and is_exercise(what):
         what = _solution_of(what)
@@ -136,7 +145,10 @@ def _page(model, vocabulary, text, about, moments, bugs):
     says = "translates" if isinstance(model, TranslationModel) else "reads"
     title = f"{type(model).__name__} {says} “{' '.join(read.text.split())}”"
     with _steps(max(len(moments), 1) + 2) as say:
-        return explore_model(read, title, about, moments, bugs, say)
+        page = explore_model(read, title, about, moments, bugs, say)
+    if len(bugs) == 1:
+        page.data["chosen"] = 0                          # the page opens with it
+    return page
 
 
 @contextmanager

@@ -66,8 +66,8 @@ class PageData:
                 "sheet": self._sheet(frame.written) if frame.number in with_sheets else None,
                 "parent": frame.parent and frame.parent.number, "line": frame.line,
                 "own": frame.own, "back": frame.is_backward, "maker": frame.maker and frame.maker.number,
-                "at": names.get(id(frame.owner), ""), "name": frame.written.name, "arguments": frame.arguments,
-                "error": frame.error, "shown": frame.number in shown,
+                "at": _counted_from_1(names.get(id(frame.owner), "")), "name": frame.written.name,
+                "arguments": frame.arguments, "error": frame.error, "shown": frame.number in shown,
             }
             for frame in recorder.frames
         ]  # fmt: skip
@@ -129,6 +129,11 @@ class PageData:
                 for one in folded
             ]  # fmt: skip
         return {"sheets": self.sheets, "arrays": self.store.arrays, "recordings": recordings, "labels": labels} | more
+
+
+def _counted_from_1(path: str) -> str:
+    """A layer's path in the words of the map: "trunk.layer 1.attention" of "trunk.layers.0.attention" """
+    return re.sub(r"(\w+)\.(\d+)", lambda found: f"{found[1].replace('layers', 'layer')} {int(found[2]) + 1}", path)
 
 
 def _coloured(lines: Iterable[str]) -> list[str]:

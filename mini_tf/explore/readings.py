@@ -254,9 +254,9 @@ def gradients_between_words(model: Any, batch: Any, words: Sequence[str]) -> lis
     model.clear_gradients()
     layers = [call for call in calls if isinstance(getattr(call.f, "__self__", None), TransformerLayer)
               and "." not in call.name and call.gradients is not None]               # fmt: skip
-    found = [(f"into layers.{number}", _norms(call.gradients, T)) for number, call in enumerate(layers)]
+    found = [(f"into layer {number}", _norms(call.gradients, T)) for number, call in enumerate(layers, 1)]
     if layers:
-        found.append((f"out of layers.{len(layers) - 1}", _norms(layers[-1].dy, T)))
+        found.append((f"out of layer {len(layers)}", _norms(layers[-1].dy, T)))
     each = T if losses == T else 1                       # the model's loss is the mean of the words' losses
     return [(label, each * norms) for label, norms in found if norms is not None]
 

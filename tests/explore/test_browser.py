@@ -157,7 +157,7 @@ def test_a_wrong_backward_marks_lines_and_entries(explorer, exploration):
     assert explorer.locator(".line.now .chip.differs").count() >= 1
     explorer.keyboard.press("a")
     assert explorer.locator("#array canvas.map").count() == 2
-    explorer.select_option("#alternative", label="nothing")
+    explorer.select_option("#alternative", label="none")
     assert explorer.locator(".chip.differs").count() == 0
 
 
@@ -189,13 +189,14 @@ def test_the_slider_goes_to_other_moments(explorer, exploration):
 def test_the_words_show_gradients_and_attention(explorer, exploration):
     explorer.keyboard.press("w")
     headings = explorer.locator("#words h4").all_inner_texts()
-    assert headings == ["out of layers.1", "into layers.1", "into layers.0", "A", "dA", "dS"]
+    assert headings == ["out of layer 2", "into layer 2", "into layer 1", "A", "dA", "dS"]
     explorer.locator("#words canvas.map").nth(2).click(position={"x": 5, "y": 5})
     said = explorer.locator("#words .entry").first.inner_text()
     assert "the loss of the→cat sends a gradient of size" in said
     flow = dict(exploration.data["recordings"][-1]["flow"])
-    norm = decoded(exploration.data["arrays"][flow["into layers.0"]])[0, 0]
+    norm = decoded(exploration.data["arrays"][flow["into layer 1"]])[0, 0]
     assert float(said.split("size ")[1].split(" ")[0]) == pytest.approx(norm, rel=1e-3)
+    assert explorer.locator("#words .tiles").first.locator("button").all_inner_texts() == ["layer 1", "layer 2"]
     explorer.get_by_role("button", name="head 2").click()
     explorer.locator("#words canvas.map").nth(3).click(position={"x": 5, "y": 5})
     for _ in range(2):

@@ -148,6 +148,42 @@ def test_the_numbers_of_the_story_are_the_arrays(mapped):
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("size", [(1280, 800), (420, 800)])
+def test_no_step_of_the_story_is_cut_off(opened, exploration, size):
+    page = opened(exploration, viewport=dict(zip(("width", "height"), size)))
+    cut = page.evaluate("""() => storySteps().map((step, i) => {
+      goToStory(i + 1);
+      return [document.getElementById("story"), document.querySelector("#story > div")].some((one) => one.scrollHeight > one.clientHeight) ? step.title : null;
+    })""")
+    assert cut == [None] * 11
+
+
+@pytest.mark.exhaustive
+def test_the_three_ways_back_are_the_terms_that_are_shown(mapped):
+    mapped.evaluate("goToStory(9)")
+    assert [text.split("\n")[0] for text in mapped.locator("#array .terms .term").all_inner_texts()] == [
+        "+ by the query", "+ by the key", "+ by the value",
+    ]  # fmt: skip
+    terms = [numbers_in(text)[0] for text in mapped.locator("#array .terms b").all_inner_texts()]
+    assert sum(terms) == pytest.approx(numbers_in(mapped.inner_text("#array .entry .value"))[0], rel=1e-2)
+    says = mapped.inner_text("#story-says")
+    assert all(f"by the {name}" in says for name in ("query", "key", "value"))
+
+
+@pytest.mark.exhaustive
+def test_an_entry_that_was_reshaped_is_said_to_be_the_same(mapped):
+    mapped.evaluate("goToStory(2)")
+    assert mapped.inner_text("#array .terms p") == "= the same number, before the reshape:"
+
+
+@pytest.mark.exhaustive
+def test_word_ids_have_no_size(mapped):
+    block(mapped, "5").click()
+    rows = mapped.locator("#block .flow tr").all_inner_texts()
+    assert ["‖·‖" in row for row in rows if "takes" in row] == [True, False]         # of logits and targets
+
+
+@pytest.mark.exhaustive
 def test_a_link_leads_to_a_step(opened, exploration, tmp_path):
     page = opened(exploration, quiet=False)
     page.goto(page.url.partition("#")[0] + "#step=7")
@@ -185,6 +221,21 @@ def test_an_op_has_a_map_and_no_story(opened):
     names = page.locator("#map .face .name").all_text_contents()
     assert names == ["layer norm", "x", "gamma", "beta", "centred", "r", "normal", "y"]
     assert not page.evaluate("storyExists()")
+    sizes = [note for note in page.locator("#map .happens").all_text_contents() if "‖dx‖" in note]
+    assert [re.findall("‖(d[a-z]+)‖", note) for note in sizes] == [["dx", "dgamma", "dbeta"]]        # beside x
+
+
+@pytest.mark.exhaustive
+def test_arrows_pass_a_long_title(opened):
+    def a_long_name_for_tanh(x):
+        y = np.tanh(x)
+        return y, lambda dy: dy * (1 - y * y)
+
+    page = opened(explore(a_long_name_for_tanh, np.ones((2, 3))))
+    title = page.locator('#map [data-key="0"] > .face .name').bounding_box()
+    arrows = [arrow.bounding_box() for arrow in page.locator("#map path.up, #map path.down").all()]
+    assert len(arrows) >= 4
+    assert title["x"] + title["width"] < min(box["x"] for box in arrows)
 
 
 @pytest.mark.exhaustive

@@ -4,6 +4,7 @@ And what a model's page says of gradients: their sizes on a scale from 0, bugs b
 """
 
 import re
+from dataclasses import replace
 
 from mini_tf import ops
 from mini_tf.explore import explore
@@ -223,11 +224,19 @@ def test_sizes_of_gradients_have_a_scale_from_0(opened, exploration):
 @pytest.mark.exhaustive
 def test_bugs_have_titles(opened, exploration):
     page = opened(exploration)
-    assert page.locator("#alternative option").all_inner_texts() == ["nothing", "Layer norm: dx leaves out γ"]
+    assert page.locator("#alternative option").all_inner_texts() == ["none", "Layer norm: dx leaves out γ"]
     page.select_option("#alternative", index=1)
     assert page.inner_text("#wrong h3") == "Layer norm: dx leaves out γ"
     assert "g = dy * gamma" in page.inner_text("#wrong .checker")
     assert page.locator("#wrong pre").count() == 0
+
+
+@pytest.mark.exhaustive
+def test_a_page_about_one_bug_opens_with_it(opened, exploration):
+    page = opened(replace(exploration, data=exploration.data | {"chosen": 0}))
+    assert page.locator("#alternative option:checked").inner_text() == "Layer norm: dx leaves out γ"
+    assert page.inner_text("#wrong h3") == "Layer norm: dx leaves out γ"
+    assert page.locator("#map .differs").count() > 0
 
 
 @pytest.mark.exhaustive

@@ -105,7 +105,7 @@ def test_a_recurrent_translator_reads_a_sentence(attention):
 def test_gradients_between_words_are_those_of_each_words_own_loss():
     read = tiny_reading()
     found = dict(gradients_between_words(read.model, read.batch, read.words))
-    assert list(found) == ["into layers.0", "into layers.1", "out of layers.1"]
+    assert list(found) == ["into layer 1", "into layer 2", "out of layer 2"]
     T, model = len(read.words), tiny_model()
     model.T = T
     for t in range(T):                                   # the loss of word t alone, by hand: from the logits on
@@ -121,10 +121,10 @@ def test_gradients_between_words_are_those_of_each_words_own_loss():
         layers = [call for call in calls if call.name == "TransformerLayer"]
         for number, call in enumerate(layers, 1):
             expected = np.sqrt((call.gradients[0].astype(float) ** 2).sum(-1))
-            np.testing.assert_allclose(found[f"into layers.{number - 1}"][t], expected, rtol=1e-4, atol=1e-7)
+            np.testing.assert_allclose(found[f"into layer {number}"][t], expected, rtol=1e-4, atol=1e-7)
     for norms in found.values():
         assert (np.triu(norms, 1) == 0).all()            # no gradient to later words: the mask
-    assert np.count_nonzero(found["out of layers.1"]) == T            # each loss sees its own word's vector only
+    assert np.count_nonzero(found["out of layer 2"]) == T            # each loss sees its own word's vector only
 
 
 def test_one_loss_for_the_whole_text_gives_one_row():

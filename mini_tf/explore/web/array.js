@@ -62,7 +62,8 @@ function placesOf(array, index) {
 function statisticsOf(array) {
   if (array.low === null) return [array.dtype === "bool" ? `${array.zeros} of its entries are False` : "no finite entry"];
   const size = sizeOf(array);
-  const said = [`from ${written(array.low, 4)} to ${written(array.high, 4)}, size ‖·‖ ${written(array.norm, 4)}`];
+  const norm = array.dtype.startsWith("float") ? `, size ‖·‖ ${written(array.norm, 4)}` : "";       // word ids have none
+  const said = [`from ${written(array.low, 4)} to ${written(array.high, 4)}${norm}`];
   if (array.zeros) said.push(`, ${array.zeros === size ? "all" : array.zeros.toLocaleString("en")} of ${size.toLocaleString("en")} entries are 0`);
   if (array.bad) said.push(element("b", { class: "bad" }, `, ${array.bad} are NaN or infinite`));
   return said;
@@ -91,7 +92,7 @@ function entryPanel(made, array, index) {
     const terms = termsPanel(parts, index, 0);
     if (terms) panel.append(terms);
   } else if (typeof made.right === "number") {
-    panel.append(element("p", { class: "soft" }, "Its terms are shown for the right backward: compare with “nothing”."));
+    panel.append(element("p", { class: "soft" }, "Its terms are shown for the right backward: choose “none” as the planted bug."));
   } else if (made.line && madeInside(made)) {
     panel.append(element("p", { class: "soft" }, "It comes from a call: ", element("button", { type: "button", onclick: () => goTo(lastInside(madeInside(made))) }, `go to ${titleOf(madeInside(made))}`)));
   }

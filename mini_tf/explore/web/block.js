@@ -51,6 +51,6 @@ function flowTable(block) {
 }
 
 function sizeButton(name, ref, back) {
-  const array = arrayOf(ref), norm = array.norm === null || array.norm === undefined ? "" : `‖·‖ ${written(array.norm, 3)}`;
+  const array = arrayOf(ref), norm = typeof array.norm !== "number" || !array.dtype.startsWith("float") ? "" : `‖·‖ ${written(array.norm, 3)}`;
   return element("button", { type: "button", class: "chip", title: `${name}, (${array.shape.join(", ")})`, onclick: () => pin(whoMade(ref, name, back)) }, thumbnail(array), element("span", {}, norm || `(${array.shape.join(", ")})`));
 }

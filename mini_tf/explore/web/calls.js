@@ -53,7 +53,7 @@ function callItems(nodes, sizes, depth, around = null) {
   return [...nodes].reverse().map((node) => callItem(node, sizes, depth, around));
 }
 
-/* A call's name in the tree: its path in the model without that of the call around it, "layers.0"; ".branch"; or its title. */
+/* A call's name in the tree: its path in the model without that of the call around it, "layer 1"; ".branch"; or its title. */
 function callName(frame, around) {
   const title = page.sheets[frame.sheet].title, at = frame.at, method = title.includes(".") ? title.slice(title.indexOf(".")) : "";
   if (!at || !around) return title;

@@ -4,7 +4,7 @@ function buildAlternatives() {
   const choice = document.getElementById("alternative");
   if (!page.alternatives.length || page.kind !== "model") return;
   document.getElementById("alternative-choice").hidden = false;
-  choice.replaceChildren(element("option", { value: "" }, "nothing"), ...page.alternatives.map((one, i) => element("option", { value: i }, one.title)));
+  choice.replaceChildren(element("option", { value: "" }, "none"), ...page.alternatives.map((one, i) => element("option", { value: i }, one.title)));
   choice.addEventListener("change", () => chooseAlternative(choice.value === "" ? null : Number(choice.value)));
 }
 

@@ -223,6 +223,7 @@ function begin() {
   if (failed >= 0 || marked !== null) showView("lines");
   document.querySelector(".line.suspect")?.scrollIntoView({ block: "nearest" });
   if (page.checker && page.checker.verdict !== "PASS") showTab("wrong");
+  if (page.chosen !== undefined && page.alternatives.length) chooseAlternative(page.chosen);
   if (storyInAddress()) goToStory(storyInAddress());
 }
 

@@ -82,10 +82,11 @@ function drawSides(group, picture) {
     const array = block.gives.map((ref) => arrayOf(ref)).find(Boolean), down = block.line !== undefined && normOf(block.dy) === null ? null : sentDown(block);
     if (array) group.append(smallPicture(array, left, y, "what it gives"));
     if (down) group.append(smallPicture(arrayOf(down[1]), right, y, `the gradient ${down[0]}`));
-    group.append(noteBeside(other() && differs(block) ? howWrong(block) : whatHappens(block), says, y + 16));
+    const notes = box.beside.map((one) => (other() && differs(one.block) ? `${box.beside.length > 1 ? `d${one.block.name} ` : ""}${howWrong(one.block)}` : whatHappens(one.block)));
+    group.append(noteBeside(notes.filter(Boolean).join(", "), says, y + 16));
   }
   for (const { y, sizes, together } of other() ? [] : mapState.forks) {
-    const sum = together === null ? "" : `, size ${written(together, 2)}`, why = "Gradients are added entry by entry: where they point different ways, the sum is shorter than its parts in a line.";
+    const sum = together === null ? "" : `, size ${written(together, 2)}`, why = "Gradients are added entry by entry: they point in different directions, so the size of their sum is less than the sum of their sizes.";
     group.append(drawn("text", { x: says, y: y + 4, class: "happens" }, drawn("title", {}, why), `added: ${sizes.map((size) => written(size, 2)).join(" + ")}${sum}`));
   }
 }
@@ -110,7 +111,7 @@ function forksOf(picture, block, top, height) {
 
 /* A note, in two lines if it is long */
 function noteBeside(text, x, y) {
-  const parts = text.split(", "), half = text.length > 44 ? Math.ceil(parts.length / 2) : parts.length;
+  const parts = text.split(", "), half = text.length > 41 ? Math.ceil(parts.length / 2) : parts.length;
   const lines = [parts.slice(0, half), parts.slice(half)].filter((some) => some.length).map((some, i, all) => some.join(", ") + (i < all.length - 1 ? "," : ""));
   return drawn("text", { class: "happens" }, ...lines.map((line, i) => drawn("tspan", { x, y: y + 13 * (i - (lines.length - 1) / 2) }, line)));
 }
@@ -150,7 +151,8 @@ function drawPicture(group, picture, block, up, down, top = 0, crowded = false) 
   for (const arrow of picture.arrows) group.append(drawArrow(arrow, up, down));
   for (const box of picture.boxes) {
     box.top = top + box.y;
-    box.crowded = crowded || picture.boxes.filter((one) => one.row === box.row).length > 1;      // it has no room beside it
+    box.beside = picture.boxes.filter((one) => one.row === box.row);
+    box.crowded = crowded || (box.beside.length > 1 && !(box === box.beside[0] && box.beside.every((one) => one.block.given)));      // it has no room beside it; arguments share theirs
     group.append(drawBox(box, up, down));
   }
 }

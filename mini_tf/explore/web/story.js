@@ -126,9 +126,9 @@ function stepOfNorm(about) {
   if (!hasRows(dx, about) || !dy || dy.norm === 0) return null;
   const came = sizeOfRow(dy, row), left = sizeOfRow(dx, row), isLayerNorm = /layer/i.test(page.sheets[frame.sheet].title);
   const [, scale] = block.parameters.find(([name]) => name === "gamma") || [], gamma = scale === undefined ? null : arrayOf(scale), spread = lookUp("r", frame, Infinity), r = spread && valuesOfRow(arrayOf(spread.ref), row)[0];
-  const first = gamma ? `is multiplied by γ, here ${written(gamma.low, 3)} to ${written(gamma.high, 3)}, and ` : "", last = r ? `, 1/spread = ${written(r[1], 3)}` : ", 1/spread";
+  const first = gamma ? `The gradient is multiplied by γ, here ${written(gamma.low, 3)} to ${written(gamma.high, 3)}. Then its` : "The gradient's", last = r ? `, 1/spread = ${written(r[1], 3)}` : ", 1/spread";
   return { title: isLayerNorm ? "Through a layer norm" : "Through an RMS norm", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row),
-    says: `The gradient ${first}then loses what cannot matter: a norm ignores the length of its input${isLayerNorm ? " and its mean" : ""}, so what points along the input is taken out${isLayerNorm ? ", and the mean, so that its numbers add up to 0" : ""}. The rest is multiplied by r${last}: in all, this row's size goes from ${written(came, 3)} to ${written(left, 3)}, it ${left < came ? "shrinks" : "grows"}.` };
+    says: `${first} ${isLayerNorm ? "mean is subtracted, so that the row adds up to 0, and so is its part along the input: moving the input in these two directions changes nothing, because the norm takes away its mean and its length." : "part along the input is subtracted: moving the input in this direction changes nothing, because the norm takes away its length."} The rest is multiplied by r${last}. In all, the size of this row ${left < came ? "falls" : "grows"} from ${written(came, 3)} to ${written(left, 3)}.` };
 }
 
 function stepOfFork(about) {
@@ -200,8 +200,9 @@ function stepOfPaths(about) {
   const key = found.key.slice(0, found.key.lastIndexOf("/")), block = blockAt(key), dx = arrayOf(block.gradients.x), inside = block.blocks.filter((one) => /^(query|key|value)$/.test(one.name));
   const paths = inside.map((one) => [one.name, arrayOf(one.gradients[one.takes[0][0]])]).filter(([, array]) => hasRows(array, about));
   if (!hasRows(dx, about) || paths.length < 3) return null;
-  return { title: "Three ways back into one vector", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row),
-    says: `The vector was used three times, as query, key and value, and where an array was used several times its gradients are added: ${paths.map(([name, array]) => `${written(sizeOfRow(array, row), 2)} by way of the ${name}`).join(", ")}. Together they are ${written(sizeOfRow(dx, row), 3)}, shorter than the three in a line because they point different ways; later words that looked at this one have added theirs, and the straight way of the residual sum joins below.` };
+  const parts = { op: "+", signs: paths.map(() => 1), of: paths.map(([name, array]) => ({ src: `by the ${name}`, value: array.ref })) };
+  return { title: "Three ways back into one vector", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row), parts,
+    says: `The vector was used as query, as key and as value, so three gradients are added, of sizes ${paths.map(([name, array]) => `${written(sizeOfRow(array, row), 2)} by the ${name}`).join(", ")}. They point in different directions, so the size of the sum, ${written(sizeOfRow(dx, row), 3)}, is less than the three together. The gradients of all words that looked at this one come through key and value; below, the residual's straight way joins.` };
 }
 
 function stepOfVector(about) {
@@ -213,7 +214,7 @@ function stepOfVector(about) {
   const first = same && flow.length ? arrayOf(flow[0][1]) : null, others = first && first.shape[0] === words.length ? valuesOfRow(first, row).filter(([j, value]) => j !== row && value > 0) : [];
   const far = others.length ? largest(others) : null, times = words.filter((one) => one === word).length;
   return { title: "At the bottom: the vector of one word", key, name: "dx", ref: dx.ref, back: true, entry: entryOfRow(dx, row),
-    says: `The same happens in each layer on the way down. The vector${word === undefined ? "" : ` of “${word}”`} gets a gradient of size ${written(sizeOfRow(dx, row), 3)}${times > 1 ? `, added to that of the other place${times > 2 ? "s" : ""} where the word stands` : ""}${about.counted > 1 ? ", of all losses together," : ""} and a step of descent moves it the opposite way${far ? "" : ": that is all that learning is"}. ${far ? `And the loss we began with reached further than its own word: through attention it sent ${about.counted > 1 ? `${written(far[1], 2)}/${about.counted} = ` : ""}${written(far[1] / about.counted, 2)} to “${words[far[0]]}” (see Words).` : ""}`.trim() };
+    says: `The same happens in each layer on the way down. The vector${word === undefined ? "" : ` of “${word}”`} gets a gradient of size ${written(sizeOfRow(dx, row), 3)}${times > 1 ? `, added to that of the other place${times > 2 ? "s" : ""} where the word stands` : ""}${about.counted > 1 ? ", of all losses together," : ""} and a step of descent moves it the opposite way${far ? "" : ": that is all that learning is"}. ${far ? `The loss we began with reached further than its own word: through attention it sent ${written(far[1] / about.counted, 2)} to “${words[far[0]]}” (${about.counted > 1 ? `${written(far[1], 2)} in Words, “${flow[0][0]}”, where a loss is not divided by the ${about.counted} words` : "see Words"}).` : ""}`.trim() };
 }
 
 // Showing a step -------------------------------------------------------------------------------------------------------
@@ -238,7 +239,8 @@ function goToStory(number) {
   if (step.wrong) { mapState.chosen = null; buildMap(); showTab("wrong"); return; }
   chooseBlock(step.key);
   state.head = step.head || 0;
-  pin({ ...whoMade(step.ref, step.name, Boolean(step.back)), name: step.name });
+  const made = whoMade(step.ref, step.name, Boolean(step.back));
+  pin({ ...made, name: step.name, parts: step.parts || made.parts });
   state.entry = step.entry || null;
   showArray();
 }

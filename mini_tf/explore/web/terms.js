@@ -60,11 +60,11 @@ function termsOf(part, index) {
       return summed(a, axes, fixed, "the sum of");
     }
     case "reshape":
-      return inner(a, unflatten(flatten(index, shapeOf(part)), shapeOf(a)), String(shapeOf(a)) === String(shapeOf(part)) ? "a copy, of" : "in another shape, of");
+      return inner(a, unflatten(flatten(index, shapeOf(part)), shapeOf(a)), String(shapeOf(a)) === String(shapeOf(part)) ? "a copy of" : "the same number, before the reshape:");
     case "swapaxes": {
       const from = [...index], [i, j] = part.axes;
       [from[i], from[j]] = [from[j], from[i]];
-      return inner(a, from, "transposed, of");
+      return inner(a, from, "the same number, before the transpose:");
     }
     case undefined:
       return null;

@@ -32,7 +32,7 @@ function attentions() {
   return recording().frames.filter((frame) => frame.shown && page.sheets[frame.sheet].title === "attention" && page.sheets[frame.sheet].op && outermost(frame) === frame);
 }
 
-/* Where in the model an attention is: "layers.0", "decoder.layers.1.cross_attention" */
+/* Where in the model an attention is: "layer 1", "decoder.layer 2.cross_attention" */
 function attentionName(frame, k) {
   let around = frame;
   while (around && !around.at) around = around.parent === null ? null : recording().frames[around.parent];
