@@ -227,11 +227,11 @@ def test_an_op_has_a_map_and_no_story(opened):
 
 @pytest.mark.exhaustive
 def test_arrows_pass_a_long_title(opened):
-    def a_long_name_for_tanh(x):
+    def L2Norm_of_all_WORDS(x):
         y = np.tanh(x)
         return y, lambda dy: dy * (1 - y * y)
 
-    page = opened(explore(a_long_name_for_tanh, np.ones((2, 3))))
+    page = opened(explore(L2Norm_of_all_WORDS, np.ones((2, 3))))
     title = page.locator('#map [data-key="0"] > .face .name').bounding_box()
     arrows = [arrow.bounding_box() for arrow in page.locator("#map path.up, #map path.down").all()]
     assert len(arrows) >= 4

@@ -20,7 +20,7 @@ function pictureOfBlock(block, key, isOpen) {
   const boxes = block.blocks.map((inner, i) => {
     const own = key === "" ? String(i) : `${key}/${i}`, open = inner.blocks.length > 0 && isOpen(own);
     const inside = open ? pictureOfBlock(inner, own, isOpen) : null;
-    const spine = open ? Math.max(inside.spine + BOX.pad, 24 + 7.5 * Math.min(20, inner.name.length)) : BOX.width / 2;      // its title beside the arrow
+    const spine = open ? Math.max(inside.spine + BOX.pad, 24 + 8.2 * Math.min(20, inner.name.length)) : BOX.width / 2;      // its title beside the arrow
     const width = open ? spine + inside.width - inside.spine + BOX.pad : BOX.width;
     return { block: inner, key: own, row: rows[i], inside, width, spine, height: open ? inside.height + BOX.title : BOX.height };
   });
