@@ -204,7 +204,7 @@ def test_no_line_of_an_exercise_is_corrected(tmp_path):
     assert found.data["alternatives"] == []
     assert "2 * dy" not in json.dumps(found.data["checker"])
     mark, = found.data["checker"]["marks"]               # where, and what kind of change: as the report says
-    assert (mark["line"], mark["words"]) == (10, "another value belongs here")
+    assert (mark["line"], mark["words"]) == (10, "a factor is missing, or one too many")
 
 
 def test_text_full_of_tags_stays_text(tmp_path):
