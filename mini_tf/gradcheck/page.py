@@ -6,13 +6,12 @@ The page itself is `report.html.jinja`, its looks are `report.css`; here is what
 import linecache
 import re
 from collections import defaultdict
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mini_tf import pages
 from mini_tf.gradcheck.measure.slopes import SWEEP
-from mini_tf.gradcheck.source import first_line, text_of
+from mini_tf.gradcheck.source import statement_at
 from mini_tf.gradcheck.wording import entry, number
 from mini_tf.types import Array, PathLike
 
@@ -88,10 +87,7 @@ def curve(c: "Comparison") -> dict[str, Any]:
 
 
 def sources(report: "Report") -> list[dict[str, Any]]:
-    """The lines near the report's changes or suspects, which are marked; else near the beginning of the backward
-
-    All are of the function, or the class, that these are in.
-    """
+    """Of their functions, the lines near the report's changes or suspects, which are marked; else near the backward"""
     said = [change.place for change in (*report.changes, *report.equal)] + report.suspects
     marked = defaultdict[str, set[int]](set)
     for found in filter(None, map(PLACE.fullmatch, said or [report.place])):
@@ -100,16 +96,13 @@ def sources(report: "Report") -> list[dict[str, Any]]:
     for path, lines in marked.items():
         text = "".join(linecache.getlines(path) or linecache.getlines(str(Path(__file__).parents[2] / path)))
         code = enumerate(pages.highlighted(text) if text else (), 1)     # not all files can be read
-        wanted = {n for one in lines for n in _lines_of_its_function(text, one) if abs(n - one) <= AROUND}
+        wanted = {n for one in lines for n in _lines_around(text, one) if abs(n - one) <= AROUND}
         near = [(n, Markup(line), n in lines) for n, line in code if n in wanted]
         shown += [{"place": f"{path}:{near[0][0]}", "lines": near}] if near else []
     return shown
 
 
-def _lines_of_its_function(text: str, line: int) -> range:
-    """The numbers of the lines of the file's function, or class, that this line is in; of all lines if it is in none"""
-    with suppress(SyntaxError):                          # the file may have changed
-        for node in text_of(text).tree.body:
-            if first_line(node) <= line <= (node.end_lineno or line):
-                return range(first_line(node), (node.end_lineno or line) + 1)
-    return range(1, text.count("\n") + 2)
+def _lines_around(text: str, line: int) -> range:
+    """The numbers of the lines of the file's function or class that this line is in"""
+    first, _, below = statement_at(text, line)
+    return range(first, len(text[: len(text) - below].splitlines()) + 1)

@@ -139,7 +139,7 @@ def compiled(function: FunctionType, text: str, before: str | None = None) -> Co
     """
     code = function.__code__
     if before is not None:
-        first, above, below = _statement_at(before, code.co_firstlineno)
+        first, above, below = statement_at(before, code.co_firstlineno)
         text = "\n" * (first - 1) + text[above : len(text) - below]
     codes = codes_inside(compile(text, code.co_filename, "exec", dont_inherit=True))
     place = code.co_qualname, code.co_firstlineno
@@ -147,7 +147,7 @@ def compiled(function: FunctionType, text: str, before: str | None = None) -> Co
 
 
 @lru_cache(32)
-def _statement_at(text: str, line: int) -> tuple[int, int, int]:
+def statement_at(text: str, line: int) -> tuple[int, int, int]:
     """(first line, characters above, characters below) of the file's statement, a function or a class, at this line"""
     file = text_of(text)
     for node in file.tree.body:
