@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from mini_tf.errors import counted
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.edits import Edit
 from mini_tf.gradcheck.explain.search import Search, all_hold
@@ -48,8 +49,8 @@ def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evi
         find_steps(report, subject, evidence, seed, add_reasons)
     if report.wrong_step is None and (evidence.wrong or evidence.misfits):
         report.suspects = _lines(search)
-        report.tried = (f"No single change makes it right: {search.tried:,} values and {search.programs} changed "
-                        "programs were tried")           # fmt: skip
+        report.tried = (f"No single change makes it right: {counted(search.tried, 'value')} and "
+                        f"{counted(search.programs, 'changed program')} were tried")     # fmt: skip
 
 
 def _is_model(subject: Subject) -> bool:
