@@ -605,7 +605,7 @@ two_layers.decoder.__class__ = FirstLayerOnly
 one_layer.decoder.layers[0].cross_attention.__class__ = ForgottenValue
 for mistake, wrong in (("FirstLayerOnly", two_layers), ("ForgottenValue", one_layer)):
     report = check(wrong)
-    print(f"\n5. {mistake}, in a model with {wrong.config['L']} layer(s)")
+    print(f"\n5. {mistake}, in a model with {wrong.config['L']} layer{'s' * (wrong.config['L'] > 1)}")
     print(what_it_says(report))
     verdicts = {part: [tensor.verdict for tensor in report.tensors if tensor.name.startswith(part)]
                 for part in ("encoder", "decoder")}  # fmt: skip

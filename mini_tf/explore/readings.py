@@ -8,7 +8,7 @@ from typing import Any
 from mini_tf import ops
 from mini_tf.backend import to_host
 from mini_tf.decoding.beam import translations
-from mini_tf.errors import UserError
+from mini_tf.errors import UserError, counted
 from mini_tf.explore.arrays import Axes
 from mini_tf.kernels import reference_only
 from mini_tf.layers import Layer, MultiHeadAttention, TransformerLayer
@@ -114,7 +114,7 @@ def _next_word(model, vocabulary, words, notes):
     elif missing:
         ids = np.concatenate([np.full(missing, ABSENT), ids])
         words = ["·"] * missing + words
-        notes.append(f"The text is {missing} word(s) shorter than T = {model.T}: absent words, ·, stand before it.")
+        notes.append(f"The text is {counted(missing, 'word')} shorter than T = {model.T}: absent words, ·, stand before it.")
     window, shown = ids[None].astype(np.int64), _labels(words)
     labels = {"word": shown[:-1], "vocabulary": _labels(vocabulary.words)}
     axes = _axes(model, labels, _likely(model, window, ids))
