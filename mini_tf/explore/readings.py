@@ -114,7 +114,7 @@ def _next_word(model, vocabulary, words, notes):
     elif missing:
         ids = np.concatenate([np.full(missing, ABSENT), ids])
         words = ["·"] * missing + words
-        notes.append(f"The text is {counted(missing, 'word')} shorter than T = {model.T}: absent words, ·, stand before it.")
+        notes.append(f"The text is {counted(missing, 'word')} shorter than T = {model.T}: absent ones, ·, come first.")
     window, shown = ids[None].astype(np.int64), _labels(words)
     labels = {"word": shown[:-1], "vocabulary": _labels(vocabulary.words)}
     axes = _axes(model, labels, _likely(model, window, ids))
