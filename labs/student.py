@@ -107,12 +107,13 @@ def make(folder, place=None):
 
     place: as `hand_out` takes it
     """
+    place = Path(folder if place is None else place)
     hand_out(folder, place)
     labs = sorted(Path(folder).glob("[01]*.py"))
     solutions = sorted(Path(folder).glob("exercises/solutions/*.py"))
     sources = {lab: lab for lab in labs} | {one.parent.parent / one.name: one for one in solutions}
     for path, source in sources.items():
-        named = Path(folder if place is None else place) / path.relative_to(folder)
+        named = place / path.relative_to(folder)
         write_text(path, with_blanks(source.read_text(encoding="utf-8"), named, blanks_of(path)))
     return labs, solutions
 

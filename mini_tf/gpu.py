@@ -37,7 +37,7 @@ def limit_memory(gigabytes: float) -> None:
     _check_gpu("a limit of the GPU's memory")
     import cupy  # an optional package
 
-    cupy.get_default_memory_pool().set_limit(size=max(int(gigabytes * 1e9), 1))            # 0: none
+    cupy.get_default_memory_pool().set_limit(size=max(int(gigabytes * 1e9), 1))            # 0 is no limit
 
 
 def _check_gpu(what):

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 
 from mini_tf.decoding.beam import translations
-from mini_tf.errors import UserError, counted
+from mini_tf.errors import UserError
 from mini_tf.models.translation_model import TranslationModel
-from mini_tf.text.sentences import SOS, SentenceVocabulary, join_sentence, split_sentence
+from mini_tf.text.sentences import SOS, SentenceVocabulary, join_sentence, split_sentence, unknown_said
 from mini_tf.types import PathLike
 
 import numpy as np
@@ -28,8 +28,7 @@ def translate_lines(
     sentences = [split_sentence(line, "french") for line in lines]
     unknown = list(dict.fromkeys(word for words in sentences for word in french.unknown(words)))
     if unknown:
-        named = ", ".join(unknown[:10]) + " …" * bool(unknown[10:])
-        note(f"{counted(len(unknown), 'unknown word')}, read as [UNK]: {named}")
+        note(unknown_said(unknown))
     for number, words in enumerate(sentences, first):
         if not words:
             note(f"line {number} is empty: there is nothing to translate")

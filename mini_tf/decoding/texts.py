@@ -10,7 +10,7 @@ from mini_tf.models.classifier import Classifier
 from mini_tf.models.masked import MaskedWordModel
 from mini_tf.models.saliency import Saliency, record_attention, saliency
 from mini_tf.text.classes import ClassVocabulary
-from mini_tf.text.sentences import split_sentence
+from mini_tf.text.sentences import split_sentence, unknown_said
 from mini_tf.text.tokens import Vocabulary, join, tokenize
 from mini_tf.types import Array, PathLike
 
@@ -32,8 +32,7 @@ def classify_text(
         raise UserError(f"the text {text!r} has no words, expected at least one")
     unknown = vocabulary.unknown(words)
     if unknown:
-        named = ", ".join(unknown[:10]) + " …" * bool(unknown[10:])
-        note(f"{counted(len(unknown), 'unknown word')}, read as [UNK]: {named}")
+        note(unknown_said(unknown))
     if len(words) > model.T:
         note(f"the text has {len(words)} words; the model reads the first T = {model.T} of them")
     words = words[: model.T]

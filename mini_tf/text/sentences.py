@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Self
 
 from mini_tf.checks import check_whole, shown
-from mini_tf.errors import UserError
+from mini_tf.errors import UserError, counted
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.text.tokens import Vocabulary, distinct_words, row_of_ids
 from mini_tf.types import Array
@@ -154,6 +154,12 @@ class SentenceVocabulary(Vocabulary):
             if i != SOS:
                 words.append(self._word(i))
         return words
+
+
+def unknown_said(words: Sequence[str]) -> str:
+    """A note on words that the model does not know; ten are named"""
+    named = ", ".join(words[:10]) + " …" * bool(words[10:])
+    return f"{counted(len(words), 'unknown word')}, read as [UNK]: {named}"
 
 
 def padded(sentences: Sequence[Sequence[int] | Array]) -> Array:

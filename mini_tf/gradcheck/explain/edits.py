@@ -114,8 +114,8 @@ def words(text: str) -> list[str]:
 
 def replacing(site: Site, node: ast.AST, new: str, kind: Kind) -> Edit:
     """The Edit that puts a text in the place of a node, in brackets if it needs them, np as the file calls it"""
-    new, old = re.sub(r"\bnp\.", f"{numpy_in(site)}.", new), site.text_of(node)
-    more = new.replace(old, "", 1).strip().partition(" ")[0] if kind is Kind.VALUE else ""
+    new = re.sub(r"\bnp\.", f"{numpy_in(site)}.", new)
+    more = new.replace(site.text_of(node), "", 1).strip().partition(" ")[0] if kind is Kind.VALUE else ""
     kind = {"*": Kind.FACTOR, "/": Kind.FACTOR, ".T": Kind.TRANSPOSE}.get(more, kind)
     text, (start, end), (first, last) = site.source.file.text, *map(site.source.file.span, (node, site.node))
     if site.node is getattr(site.statement, "value", None) and text[first - 1] + text[last : last + 1] == "()":
